@@ -34,7 +34,7 @@ func TestBrowser(t *testing.T) {
 	}
 	s, err := live.NewSystem(live.Options{
 		Config: live.DefaultConfig(), Pace: 0.02, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0",
-		Page: console.Files(), Build: api.Build{Version: "test"}, Log: slog.New(slog.DiscardHandler),
+		Console: console.Files(), Build: api.Build{Version: "test"}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

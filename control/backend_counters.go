@@ -15,11 +15,11 @@ import (
 
 // AddCounter is part of api.CounterAdmin.
 func (f *Backend) AddCounter(ctx context.Context, r api.CounterRequest) (one api.Counter, err error) {
-	asked := f.do(ctx, func() {
+	failed := f.do(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if _, there := f.counters[r.Name]; there {
-			err = fmt.Errorf("counter %q is there already: %w", r.Name, api.ErrConflict)
+		if _, exists := f.counters[r.Name]; exists {
+			err = fmt.Errorf("counter %q exists already: %w", r.Name, api.ErrConflict)
 			return
 		}
 		switch err = f.c.traces.AddCounter(r.Name, r.Filter); {
@@ -32,13 +32,14 @@ func (f *Backend) AddCounter(ctx context.Context, r api.CounterRequest) (one api
 			f.counters[r.Name] = one
 		}
 	})
-	if asked != nil {
-		return one, asked
+	if failed != nil {
+		return one, failed
 	}
 	return one, err
 }
 
-// Counters is part of api.CounterAdmin: those of clients, with their last whole period.
+// Counters is part of api.CounterAdmin: custom counters with their newest complete
+// period.
 func (f *Backend) Counters() []api.Counter {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *Backend) BuiltInCounter(name string, from, to time.Time) ([]api.Counter
 func (f *Backend) RemoveCounter(_ context.Context, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.counters[name]; !there {
+	if _, exists := f.counters[name]; !exists {
 		return fmt.Errorf("counter %q: %w", name, api.ErrNotFound)
 	}
 	delete(f.counters, name)

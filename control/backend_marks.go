@@ -10,13 +10,13 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 )
 
-// SetMark is part of api.Marker. A mark ends by itself.
+// SetMark is part of api.Marker. A mark ends after its duration.
 func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark, err error) {
 	servers, text := f.markScope(&r)
 	last := time.Duration(r.DurationMs) * time.Millisecond
-	asked := f.do(ctx, func() {
+	failed := f.do(ctx, func() {
 		if err = f.c.traces.EnableDbg(servers, text); err != nil {
-			err = refused(err)
+			err = commandError(err)
 			return
 		}
 		f.mu.Lock()
@@ -28,13 +28,13 @@ func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark,
 		f.c.scheduleAfter(last, func() { _ = f.endMark(one, servers, text) })
 		f.hub.Publish(out)
 	})
-	if asked != nil {
-		return out, asked
+	if failed != nil {
+		return out, failed
 	}
 	return out, err
 }
 
-// markScope is the hosts and the filter that a request means.
+// markScope returns the hosts and the filter of a request.
 func (f *Backend) markScope(r *api.MarkRequest) (servers []string, text string) {
 	switch {
 	case r.Host != "":
@@ -48,7 +48,7 @@ func (f *Backend) markScope(r *api.MarkRequest) (servers []string, text string) 
 	return servers, filterOf(r.Flow)
 }
 
-// endMark takes a mark back, once. It runs in the controller's goroutine.
+// endMark removes a mark, once. It runs in the controller's goroutine.
 func (f *Backend) endMark(one *api.Mark, servers []string, text string) error {
 	f.mu.Lock()
 	if one.State == "ended" {
@@ -56,9 +56,9 @@ func (f *Backend) endMark(one *api.Mark, servers []string, text string) error {
 		return nil
 	}
 	one.State, one.End = "ended", f.c.wallTime(f.c.now)
-	told := *one
+	ended := *one
 	f.mu.Unlock()
-	f.hub.Publish(told)
+	f.hub.Publish(ended)
 	return f.c.traces.DisableDbg(servers, text)
 }
 
@@ -76,8 +76,8 @@ func (f *Backend) RemoveMark(ctx context.Context, id string) (err error) {
 	one := f.marks[i]
 	f.mu.Unlock()
 	servers, text := f.markScope(&one.Request)
-	if asked := f.do(ctx, func() { err = f.endMark(one, servers, text) }); asked != nil {
-		return asked
+	if failed := f.do(ctx, func() { err = f.endMark(one, servers, text) }); failed != nil {
+		return failed
 	}
 	return err
 }

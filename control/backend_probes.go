@@ -14,9 +14,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// refused is what devices say to a command: that they cannot take any, or that
-// there is something wrong with this one.
-func refused(err error) error {
+// commandError maps an error of a device command to the API's: devices take no
+// commands, or this one is invalid.
+func commandError(err error) error {
 	if errors.Is(err, api.ErrUnsupported) {
 		return err
 	}
@@ -25,20 +25,20 @@ func refused(err error) error {
 
 // StartProbe is part of api.Prober.
 func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.Probe, err error) {
-	asked := f.do(ctx, func() {
+	failed := f.do(ctx, func() {
 		var q probe.Question
 		var finish func(p *api.Probe)
-		if q, finish, err = f.question(&r); err != nil {
-			err = refused(err)
+		if q, finish, err = f.probeQuestion(&r); err != nil {
+			err = commandError(err)
 			return
 		}
 		var takes time.Duration
-		spaced := f.c.cfg.Probes.Interval
+		interval := f.c.cfg.Probes.Interval
 		if r.IntervalUs > 0 {
-			spaced = time.Duration(r.IntervalUs) * time.Microsecond
+			interval = time.Duration(r.IntervalUs) * time.Microsecond
 		}
-		if takes, err = f.c.desk.AskEvery(q, spaced); err != nil {
-			err = refused(err)
+		if takes, err = f.c.desk.AskEvery(q, interval); err != nil {
+			err = commandError(err)
 			return
 		}
 		f.mu.Lock()
@@ -56,27 +56,28 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 			finish(one)
 			end := f.c.wallTime(f.c.now)
 			one.State, one.End = "done", &end
-			told := *one
+			result := *one
 			f.mu.Unlock()
-			f.hub.Publish(told)
+			f.hub.Publish(result)
 		})
 		f.hub.Publish(out)
 	})
-	if asked != nil {
-		return out, asked
+	if failed != nil {
+		return out, failed
 	}
 	return out, err
 }
 
-// evidenceRequest is what a request asks, and how its answer is told.
-func (f *Backend) question(r *api.ProbeRequest) (probe.Question, func(*api.Probe), error) {
+// probeQuestion returns the question of a request, and the function that fills its
+// result in.
+func (f *Backend) probeQuestion(r *api.ProbeRequest) (probe.Question, func(*api.Probe), error) {
 	count := uint32(max(r.Count, 1))
 	now := f.c.now
 	switch r.Kind {
 	case "link":
 		near, ok := f.node(r.Link.Node)
 		if !ok {
-			return nil, nil, fmt.Errorf("no node is called %q", r.Link.Node)
+			return nil, nil, fmt.Errorf("unknown node %q", r.Link.Node)
 		}
 		port := f.c.fabric.Port(model.Port{Node: near, Port: r.Link.Port})
 		if port == nil {
@@ -91,21 +92,24 @@ func (f *Backend) question(r *api.ProbeRequest) (probe.Question, func(*api.Probe
 		}
 		q, err := f.c.desk.Drops(now, r.Flow, at, count)
 		return q, func(p *api.Probe) { f.fillDrops(p, q) }, err
+	case "format":
+		q, err := f.c.desk.Series(now, r.Format, count)
+		return q, func(p *api.Probe) { f.fillSeries(p, q) }, err
 	default:
 		q, err := f.c.desk.Replay(now, r.Flow, count)
 		return q, func(p *api.Probe) { f.fillReplay(p, q, int(count)) }, err
 	}
 }
 
-// injectionPoint is the switch that probes begin at, nil where the request leaves it to
-// the flow.
+// injectionPoint returns the switch at which probes are injected; nil means the
+// first of the flow's path.
 func (f *Backend) injectionPoint(name string) (*model.NodeID, error) {
 	if name == "" {
 		return nil, nil
 	}
 	id, ok := f.node(name)
 	if !ok || !f.c.fabric.Node(id).Role.IsSwitch() {
-		return nil, fmt.Errorf("probes begin at %q, want a switch", name)
+		return nil, fmt.Errorf("injection at %q, want a switch", name)
 	}
 	return &id, nil
 }
@@ -114,17 +118,22 @@ func (f *Backend) fillLatency(p *api.Probe, q *probe.Latency) {
 	a, ok := q.Answer()
 	p.Sent, p.Arrived = int(a.Sent), a.Seen
 	if !ok {
-		p.Verdict = "no probe came back: the link, or the mirrors of the probes, are lost"
+		p.Verdict = "no probe returned: the link drops them, or their mirrors are lost"
 		return
 	}
-	p.RTT = &api.ProbeRTT{MinNs: int64(a.Least), MeanNs: int64(a.Mean), MaxNs: int64(a.P90)}
-	p.Verdict = fmt.Sprintf("there and back takes %v at least, %v in the mean", a.Least, a.Mean)
+	p.RTT = &api.ProbeRTT{
+		MinNs: int64(a.Least), MedianNs: int64(a.Median), MeanNs: int64(a.Mean), ErrorNs: int64(a.Error), P90Ns: int64(a.P90),
+	}
+	p.Verdict = fmt.Sprintf("round trip: minimum %s, mean %s", model.FormatDuration(a.Least), model.FormatDuration(a.Mean))
 }
 
 func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
 	a := q.Answer()
 	for _, k := range a.Patterns {
-		p.Patterns = append(p.Patterns, api.ProbePattern{Flow: k.Flow, Sent: int(k.Sent), Arrived: int(k.Sent - k.Lost)})
+		p.Patterns = append(p.Patterns, api.ProbePattern{
+			Flow: k.Flow, Varied: k.Varied.String(), Sent: int(k.Sent), Arrived: int(k.Sent - k.Lost), Reached: int(k.Reached),
+			Loss: api.ShareInterval(k.Loss),
+		})
 		p.Sent += int(k.Sent)
 		p.Arrived += int(k.Sent - k.Lost)
 	}
@@ -137,7 +146,30 @@ func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
 			}
 		}
 	}
-	p.Verdict = fmt.Sprintf("%s: %d of %d probes are lost; %s", a.Kind, a.Lost, a.Reached, a.Scope)
+	loss, mirrors := api.ShareInterval(a.Loss), api.ShareInterval(a.Mirrors)
+	p.Outcome, p.InjectedAt, p.Loss, p.MirrorLoss = a.Kind.String(), f.c.nodeName(a.Begin), &loss, &mirrors
+	for _, id := range a.Loop {
+		p.Loop = append(p.Loop, f.c.nodeName(id))
+	}
+	p.Verdict = fmt.Sprintf("%s: %d of %d probes lost; %s", a.Kind, a.Lost, a.Reached, a.Scope)
+}
+
+// fillSeries describes the fate of custom packets, and the path of the first.
+func (f *Backend) fillSeries(p *api.Probe, q *probe.Series) {
+	a := q.Answer()
+	p.Sent, p.Arrived, p.InjectedAt = int(a.Sent), int(a.Arrived), f.c.nodeName(a.Host)
+	p.Verdict = fmt.Sprintf("%d of %d probes were seen: %d arrived, %d lost, %d looped, %d unknown", a.Seen, a.Sent, a.Arrived, a.Lost, a.Looped, a.Other)
+	if len(a.Traces) > 0 {
+		t := a.Traces[0]
+		for i := range t.Hops {
+			p.Hops = append(p.Hops, api.ProbeHop{
+				Switch: f.c.nodeName(t.Hops[i].Switch), Packets: int(a.Seen), LatencyNs: int64(t.Hops[i].Time.Sub(t.Hops[0].Time)),
+			})
+		}
+	}
+	if a.Lost+a.Looped > 0 && len(a.Ends) > 0 {
+		p.LostAt = &api.PortRef{Node: f.c.nodeName(a.Ends[0].Switch)}
+	}
 }
 
 func (f *Backend) fillReplay(p *api.Probe, q *probe.Replay, count int) {
@@ -156,7 +188,7 @@ func (f *Backend) fillReplay(p *api.Probe, q *probe.Replay, count int) {
 	last := f.c.nodeName(t.Hops[len(t.Hops)-1].Switch)
 	if t.End == trace.Arrived {
 		p.Arrived = n
-		p.Verdict = fmt.Sprintf("%d of %d probes were seen; they arrive behind %s", n, count, last)
+		p.Verdict = fmt.Sprintf("%d of %d probes were seen; they arrive after %s", n, count, last)
 		return
 	}
 	p.LostAt = &api.PortRef{Node: last}

@@ -15,7 +15,7 @@ import (
 
 // RequestDiagnosis is part of api.Diagnoser.
 func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
-	asked := f.do(ctx, func() {
+	failed := f.do(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, c := range f.complaints {
@@ -38,8 +38,8 @@ func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ ti
 			one.Done = true
 		})
 	})
-	if asked != nil {
-		return "", asked
+	if failed != nil {
+		return "", failed
 	}
 	return id, err
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Agents are hosts that ask the fabric why a flow of theirs suffers. The fields
-// are those of agent.Config.
+// Agents are hosts that request a diagnosis of their slow flows. The fields are
+// those of agent.Config.
 type Agents struct {
 	Position Position
-	Hosts []model.NodeID // nil: all
-	Late  float64        // round-trip times of the base
-	Limit time.Duration  // instead of Late
-	Again time.Duration
-	Tick  time.Duration // between two looks at packets that are not acknowledged
+	Hosts    []model.NodeID // nil: all
+	Late     float64        // multiple of the base round-trip time
+	Limit    time.Duration  // absolute limit, instead of RTTFactor
+	Again    time.Duration
+	Tick     time.Duration // between two checks of unacknowledged packets
 }
 
-// DefaultAgents look ten times in the time of an acknowledgement that is late,
-// and complain more often than agent.DefaultConfig does: runs are short.
+// DefaultAgents check ten times within the round-trip limit, and request
+// diagnoses more often than agent.DefaultConfig does: runs are short.
 func DefaultAgents() *Agents {
 	return &Agents{Late: agent.DefaultConfig(0).RTTFactor, Again: time.Millisecond, Tick: 5 * time.Microsecond}
 }
 
 type agentsSpec struct {
 	sourcePos
-	Hosts []ref         `yaml:"hosts"` // left out: all
+	Hosts []ref         `yaml:"hosts"` // default: all
 	Late  float64       `yaml:"late"`
 	Limit time.Duration `yaml:"limit"`
 	Again time.Duration `yaml:"again"`
@@ -79,15 +79,15 @@ func (a *Agents) ConfigFor(host model.NodeID) agent.Config {
 	return c
 }
 
-// diagnosis is where complaints and reports meet.
+// diagnosis matches diagnosis requests with reports.
 type diagnosis struct {
-	x        *session
-	agents   *simhost.Agents
-	diagnoser    *rootcause.Diagnoser
-	lists    []dta.ListID // of epoch telemetry
-	mgmt     *simhost.Management
-	verdicts []diagnose.Verdict
-	refused  uint64 // reports of no use
+	x         *session
+	agents    *simhost.Agents
+	diagnoser *rootcause.Diagnoser
+	lists     []dta.ListID // of epoch telemetry
+	mgmt      *simhost.Management
+	verdicts  []diagnose.Verdict
+	refused   uint64 // malformed reports
 }
 
 // startAgents starts the agents.
@@ -124,15 +124,16 @@ func (x *session) startAgents(Options) error {
 	return nil
 }
 
-// addRequest takes a complaint of an agent.
+// addRequest adds an agent's diagnosis request.
 func (c *diagnosis) addRequest(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
 	who := diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}
-	_ = c.diagnoser.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // what finds no room is counted
+	_ = c.diagnoser.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // requests beyond the limit are counted
 }
 
-// tapReports passes reports on to the watch, and everything to a sink.
+// tapReports returns a sink that passes reports to the diagnoser, and
+// everything to the given sink.
 func (c *diagnosis) tapReports(sink simhost.Sink) simhost.Sink {
 	var in dta.Reader
 	var rep dta.Report
@@ -155,8 +156,8 @@ func (c *diagnosis) tapReports(sink simhost.Sink) simhost.Sink {
 	}
 }
 
-// finishDiagnosis ends the agents' work when the run is over, and has what they asked
-// for arrive: switches' processors take longer than most runs.
+// finishDiagnosis stops the agents after the run, and delivers the reports they
+// requested: switch CPUs take longer than most runs.
 func (x *session) finishDiagnosis() {
 	if x.diagnosis == nil {
 		return
@@ -168,16 +169,16 @@ func (x *session) finishDiagnosis() {
 	x.diagnosis.verdicts = append(x.diagnosis.verdicts, x.diagnosis.diagnoser.Flush()...)
 }
 
-// DiagnosisRequests account for what agents asked and what came of it.
+// DiagnosisRequests counts the agents' diagnosis requests and their outcome.
 type DiagnosisRequests struct {
-	Sent       uint64 `json:"made"`
-	Unanswered uint64 `json:"unanswered"` // no report came
-	RejectedReports    uint64 `json:"refused"`    // reports that were of no use
+	Sent            uint64 `json:"made"`
+	Unanswered      uint64 `json:"unanswered"` // no report arrived
+	RejectedReports uint64 `json:"refused"`    // malformed reports
 
 	Polling, Collection time.Duration `json:"-"` // of the slowest
 }
 
-// diagnoses are the verdicts, by name.
+// diagnoses returns the verdicts, by name.
 func (x *session) diagnoses() (list []diagnose.VerdictView, _ *DiagnosisRequests) {
 	list = []diagnose.VerdictView{}
 	c := x.diagnosis
@@ -196,12 +197,12 @@ func (x *session) diagnoses() (list []diagnose.VerdictView, _ *DiagnosisRequests
 	return list, sum
 }
 
-// String is one line.
+// String returns one line.
 func (c *DiagnosisRequests) String() string {
-	text := fmt.Sprintf("%s, %d unanswered; at most %v from complaint to snapshots and %v from there to the last report",
+	text := fmt.Sprintf("%s, %d unanswered; at most %v from detection to the snapshots and %v from there to the last report",
 		plural.Count(c.Sent, "complaint"), c.Unanswered, c.Polling, c.Collection)
 	if c.RejectedReports > 0 {
-		text += fmt.Sprintf("; %s refused", plural.Count(c.RejectedReports, "report"))
+		text += fmt.Sprintf("; %s rejected", plural.Count(c.RejectedReports, "report"))
 	}
 	return text
 }

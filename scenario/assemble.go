@@ -15,28 +15,28 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// session is a scenario that is being played.
+// session is a scenario that is being simulated.
 type session struct {
-	s      *Scenario
-	fabric *topo.Fabric
-	routes *topo.Routes
-	net    *sim.Network
-	recorder  *runRecorder
-	parts  []part // by Scenario.Traffic
-	flows  int
-	offeredLoad []string          // what each item of traffic asks of the hosts
-	hosts  []*simhost.Switch // of telemetry programs
+	s           *Scenario
+	fabric      *topo.Fabric
+	routes      *topo.Routes
+	net         *sim.Network
+	recorder    *runRecorder
+	parts       []part // by Scenario.Traffic
+	flows       int
+	offeredLoad []string          // offered load of each traffic item
+	hosts       []*simhost.Switch // of telemetry programs
 	programs    map[model.NodeID][]inswitch.Program
-	mgmt   *simhost.Management // nil: reports travel in-band
-	captures   []*capture
-	collector *traceCollector // nil: nothing is expected of traces
-	diagnosis *diagnosis  // nil: nothing is diagnosed
+	mgmt        *simhost.Management // nil: reports travel in-band
+	captures    []*capture
+	collector   *traceCollector // nil: the scenario expects nothing of traces
+	diagnosis   *diagnosis      // nil: the scenario has no agents
 }
 
-// part is the flows of one item of traffic, as indexes in the network.
+// part is the flows of one traffic item, as indexes in the network.
 type part struct{ first, end int }
 
-// assemble builds the network and everything in it. Nothing has happened yet.
+// assemble builds the network and everything in it. Nothing has run yet.
 func assemble(s *Scenario, o Options) (*session, error) {
 	x := &session{s: s, fabric: s.fabric()}
 	if s.Duration <= 0 || s.Duration > MaxDuration {
@@ -73,7 +73,7 @@ func (x *session) setClocks(Options) error {
 	return nil
 }
 
-// wrap places an error that belongs to something in the file.
+// wrap adds the position of the file item that caused an error.
 func wrap(at Position, what string, err error) error {
 	if at.File == "" {
 		return fmt.Errorf("%s: %w", what, err)
@@ -95,7 +95,8 @@ func (x *session) buildNetwork(Options) (err error) {
 	return nil
 }
 
-// routeConfig is how routes are computed; a topology's own seed comes first.
+// routeConfig returns the settings of routes; the topology's seed takes
+// precedence.
 func (x *session) routeConfig() topo.RouteConfig {
 	doc := x.s.Topology
 	c := topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides}
@@ -137,8 +138,8 @@ func (x *session) recordTruth(o Options) error {
 	return nil
 }
 
-// lossless is the priorities that must not lose packets for want of room, one
-// bit each.
+// lossless returns the priorities that must not drop packets when the buffer
+// fills, one bit each.
 func (x *session) lossless() uint8 {
 	switch c := &x.s.Sim; {
 	case c.NoPFC:
@@ -150,7 +151,7 @@ func (x *session) lossless() uint8 {
 	}
 }
 
-// addServices tells the muxes of services.
+// addServices adds the services to their muxes.
 func (x *session) addServices(Options) error {
 	for i := range x.s.Services {
 		if err := x.net.AddService(x.s.Services[i].Service); err != nil {
@@ -168,8 +169,8 @@ func (x *session) startBGP(Options) error {
 	return x.net.EnableBGP(x.s.Keepalive)
 }
 
-// addTraffic makes the flows. Each item is drawn as if it stood alone in its place,
-// so that its flows are known to be its own.
+// addTraffic makes the flows. Each item is drawn as if it were alone at its
+// index, so that its flows are known to be its own.
 func (x *session) addTraffic(Options) error {
 	hosts := traffic.HostsOf(x.fabric)
 	end := model.Time(x.s.Duration)
@@ -195,7 +196,7 @@ func (x *session) addTraffic(Options) error {
 	return nil
 }
 
-// recordCause tells truth of traffic that is meant to do harm.
+// recordCause records traffic that is meant to congest as a cause.
 func (x *session) recordCause(t *Traffic, p part) {
 	if x.recorder == nil {
 		return
@@ -241,7 +242,7 @@ func (x *session) injectFaults(Options) error {
 	return nil
 }
 
-// injectFault schedules a fault, and tells truth of it.
+// injectFault schedules a fault, and records it as a cause.
 func (x *session) injectFault(in sim.Injection) error {
 	if x.recorder == nil {
 		return x.net.Inject(in)
@@ -249,7 +250,7 @@ func (x *session) injectFault(in sim.Injection) error {
 	return x.recorder.Inject(in)
 }
 
-// runRecorder is told what happens: truth, and what truth does not keep.
+// runRecorder observes the run: ground truth, and what truth does not keep.
 type runRecorder struct {
 	*truth.Recorder
 	lossless uint8
@@ -261,7 +262,7 @@ type runRecorder struct {
 	losslessDrops int64
 }
 
-// frame is a pause frame, seen where it was received.
+// frame is a pause frame, at its receiver.
 type frame struct {
 	at   engine.Time
 	port *sim.Port

@@ -16,16 +16,15 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// The structs that files are read into are the schema: a field's yaml tag is
-// its key, what the field holds before is its default, and its type says what
-// may stand there. Keys that no field has are refused.
+// The structs that files are decoded into are the schema: a field's yaml tag is
+// its key, its initial value is the default, and its type determines the
+// values. Unknown keys are rejected.
 
-// Position is where in a file something stands. It is zero for what was made in
-// Go.
+// Position is a file and line. It is zero for what was made in Go.
 type Position = fileerror.Position
 
-// sourcePos is embedded in those structs and remembers where the mapping and its
-// keys stood, so that what is found wrong later can still be placed.
+// sourcePos is embedded in those structs and holds the lines of the mapping and
+// its keys, so that later errors have a position.
 type sourcePos struct {
 	Position
 	keys map[string]int // lines
@@ -33,10 +32,11 @@ type sourcePos struct {
 
 func (o *sourcePos) from() *sourcePos { return o }
 
-// has tells whether the file gave a key.
+// has reports whether the file has a key.
 func (o *sourcePos) has(key string) bool { return o.keys[key] > 0 }
 
-// position is where the value of a key stands, or the mapping if it lacks it.
+// position returns the line of a key's value, or of the mapping if it lacks the
+// key.
 func (o *sourcePos) position(key string) Position {
 	if line := o.keys[key]; line > 0 {
 		return Position{File: o.File, Line: line}
@@ -44,17 +44,17 @@ func (o *sourcePos) position(key string) Position {
 	return o.Position
 }
 
-// errorf complains about the value of a key.
+// errorf returns an error about the value of a key.
 func (o *sourcePos) errorf(key, format string, args ...any) *fileerror.Error {
 	return o.position(key).Errorf(format, args...)
 }
 
-// selfDecoder is a type that reads itself.
+// selfDecoder is a type that decodes itself.
 type selfDecoder interface {
 	decode(v tree.Value, what string) error
 }
 
-// decode reads v into a pointer. what names it in complaints.
+// decode reads v into a pointer. what names it in errors.
 func decode(v tree.Value, into any, what string) error {
 	switch p := into.(type) {
 	case selfDecoder:
@@ -64,7 +64,7 @@ func decode(v tree.Value, into any, what string) error {
 	case *bool:
 		return scalar(v, what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
 	case *time.Duration:
-		return scalar(v, what, "a span of time such as 10us, at most "+MaxDuration.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
+		return scalar(v, what, "a duration such as 10us, at most "+MaxDuration.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
 	case *model.Time:
 		return scalar(v, what, "a time since the start of the run such as 10us", func(s string) error {
 			d, err := parseSpan(strings.TrimPrefix(s, "+"))
@@ -99,7 +99,7 @@ func decode(v tree.Value, into any, what string) error {
 	return decodeKind(v, reflect.ValueOf(into).Elem(), what)
 }
 
-// decodeKind reads what is told by the kind of its type.
+// decodeKind decodes a value by the kind of its type.
 func decodeKind(v tree.Value, into reflect.Value, what string) error {
 	switch into.Kind() {
 	case reflect.Struct:
@@ -136,7 +136,7 @@ func decodeKind(v tree.Value, into reflect.Value, what string) error {
 			return err
 		})
 	}
-	panic(fmt.Sprintf("scenario: no way to read a %v", into.Type()))
+	panic(fmt.Sprintf("scenario: cannot decode a %v", into.Type()))
 }
 
 func decodeStruct(v tree.Value, into reflect.Value, what string) error {
@@ -192,7 +192,7 @@ func fieldsOf(s reflect.Value) (fields map[string]any, order []string) {
 	return fields, order
 }
 
-// decodeByKind reads a mapping into the struct that its kind stands for.
+// decodeByKind reads a mapping into the struct of its kind.
 func decodeByKind[S any](v tree.Value, what string, kinds map[string]func() S) (spec S, err error) {
 	list, err := v.Entries(what)
 	if err != nil {
@@ -237,8 +237,8 @@ func scalar(v tree.Value, what, want string, read func(string) error) error {
 	return nil
 }
 
-// errInvalid says that a value is not what it should be; scalar says the rest.
-var errInvalid = fmt.Errorf("not understood")
+// errInvalid says that a value is invalid; scalar adds what is wanted.
+var errInvalid = fmt.Errorf("invalid")
 
 func parseSwitch(s string) (bool, error) {
 	switch strings.ToLower(s) {
@@ -261,11 +261,11 @@ func parseSpan(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// MaxDuration is the longest that a run, or any time in it, may be. Sums of a few
-// are still within what the simulator counts.
+// MaxDuration is the maximum duration of a run, and the maximum of any time in
+// it. Sums of a few are within the simulator's range.
 const MaxDuration = time.Duration(traffic.MaxTime)
 
-// parseNumber reads a decimal number. Unlike strconv it takes neither
+// parseNumber reads a decimal number. Unlike strconv it accepts neither
 // infinities nor hexadecimal digits.
 func parseNumber(s string) (float64, error) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {

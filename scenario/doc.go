@@ -1,7 +1,8 @@
-// Package scenario is a run as data: a fabric and its settings, traffic, faults,
-// clocks, and what is expected to come of them. It reads scenarios from YAML or
-// from the files of the HPCC simulator, assembles the network, plays it, and
-// judges the outcome by what sim/truth saw. Writing results is report's work.
+// Package scenario is a run as data: a fabric and its settings, traffic,
+// faults, clocks, and expectations. It reads scenarios from YAML or from the
+// files of the HPCC simulator, assembles the network, simulates it, and checks
+// the expectations against the ground truth of sim/truth. Writing results is
+// report's work.
 //
-// docs/scenarios.md is the reference for people who write scenario files.
+// docs/scenarios.md is the reference of scenario files.
 package scenario

@@ -13,15 +13,15 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// Expectation is something that must hold after a run.
+// Expectation is a condition that must hold after a run.
 type Expectation struct {
-	Position  Position
-	Group  string // of traffic, by name; empty: the whole run
-	Figure string // such as "drops"; docs/scenarios.md lists them
-	Want   Condition
+	Position Position
+	Group    string // of traffic, by name; empty: the whole run
+	Figure   string // such as "drops"; docs/scenarios.md lists them
+	Want     Condition
 }
 
-// what names the figure for people.
+// what returns the figure's name for people.
 func (e *Expectation) what() string {
 	if e.Group == "" {
 		return e.Figure
@@ -29,15 +29,15 @@ func (e *Expectation) what() string {
 	return e.Figure + " of " + e.Group
 }
 
-// Condition is a range of numbers, in a form that people write: "0", "> 0",
-// "at most 5", "1 to 3", "all".
+// Condition is a range of numbers, in the form of files: "0", "> 0", "at most
+// 5", "1 to 3", "all".
 type Condition struct {
 	Text      string
 	low, high float64 // both included
 	share     bool    // of all flows
 }
 
-// unit says how the numbers of a figure are written.
+// unit is how the numbers of a figure are written.
 type unit uint8
 
 const (
@@ -48,16 +48,16 @@ const (
 	span
 )
 
-// figure is something that a run can be judged by.
+// figure is a number that a run is judged by.
 type figure struct {
 	unit   unit
-	groups bool                  // also known of a group of flows
-	words  map[string][2]float64 // and the range each stands for
+	groups bool                  // also defined for a group of flows
+	words  map[string][2]float64 // and the range of each
 }
 
 var someOrNone = map[string][2]float64{"none": {0, 0}, "some": {1, math.Inf(1)}}
 
-// figures are all that a run can be judged by.
+// figures are all numbers that a run can be judged by.
 var figures = withReasons(map[string]figure{
 	"drops":             {words: someOrNone},
 	"lossless-drops":    {words: someOrNone},
@@ -90,7 +90,7 @@ func withReasons(all map[string]figure) map[string]figure {
 	return all
 }
 
-// figureNames lists what may be expected of a run, or of a group.
+// figureNames lists the figures of a run, or of a group.
 func figureNames(group bool) (list []string) {
 	for name, f := range figures {
 		if f.groups || !group {
@@ -102,7 +102,7 @@ func figureNames(group bool) (list []string) {
 }
 
 // expectSpec is the section expect: figures and conditions, and under groups
-// the same by the name of traffic.
+// the same by traffic name.
 type expectSpec struct {
 	list      []Expectation
 	diagnoses diagnosesSpec
@@ -169,7 +169,7 @@ func (p *expectSpec) addExpectation(e tree.Entry, group string) error {
 	return nil
 }
 
-// condition reads what is wanted of a figure. Its error says what it wants.
+// condition parses the condition of a figure. Its error says what it wants.
 func (f *figure) condition(name, text string) (c Condition, err error) {
 	c = Condition{Text: text, low: math.Inf(-1), high: math.Inf(1)}
 	if r, ok := f.words[text]; ok {
@@ -181,7 +181,7 @@ func (f *figure) condition(name, text string) (c Condition, err error) {
 		return c, nil
 	}
 	if name == "deadlock" {
-		return c, fmt.Errorf("none, formed, dissolved or standing")
+		return c, fmt.Errorf("none, formed, dissolved or persistent")
 	}
 	number := func(s string) float64 {
 		v, share, bad := f.number(name, strings.TrimSpace(s))
@@ -212,8 +212,8 @@ func (f *figure) condition(name, text string) (c Condition, err error) {
 	return c, err
 }
 
-// operators by how they may be written, the longer ones of two that begin alike
-// first. YAML takes a plain ">" for something else: hence the words.
+// operators by their forms, the longer of two with the same prefix first. In
+// YAML a plain ">" has another meaning: hence the words.
 var operators = []struct{ written, means string }{
 	{"at least ", ">="},
 	{"at most ", "<="},
@@ -248,7 +248,7 @@ func (f *figure) number(name, s string) (v float64, share bool, err error) {
 		return float64(n), false, orWant(err, "a rate such as 25Gb/s")
 	case span:
 		d, err := parseSpan(s)
-		return float64(d), false, orWant(err, "a span of time such as 10us")
+		return float64(d), false, orWant(err, "a duration such as 10us")
 	}
 	if name == "finished" && strings.HasSuffix(s, "%") {
 		p, err := parseShare(s)
@@ -265,7 +265,7 @@ func orWant(err error, want string) error {
 	return nil
 }
 
-// holds tells whether a value, of so many flows, is as wanted.
+// holds reports whether a value, among that many flows, meets the condition.
 func (c *Condition) holds(v, flows float64) bool {
 	if c.share {
 		if flows == 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// ExpectedDiagnosis is a diagnosis that must come of a run. What is left out
-// may be anything.
+// ExpectedDiagnosis is a diagnosis that a run must yield. Omitted fields match
+// anything.
 type ExpectedDiagnosis struct {
-	Position    Position
+	Position Position
 	Text     string // as it was written
 	Anomaly  string
 	Cause    string
@@ -48,7 +48,7 @@ func (p *diagnosesSpec) decode(v tree.Value, what string) error {
 	return decode(v, &p.list, what)
 }
 
-// resolveDiagnoses looks up the names of expected diagnoses.
+// resolveDiagnoses resolves the names of expected diagnoses.
 func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 	spec := &sc.Expect.diagnoses
 	if !spec.given {
@@ -96,17 +96,17 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 		}
 		if d.has("standing") {
 			want.Standing = &d.Standing
-			text = append(text, "standing "+onOff(d.Standing))
+			text = append(text, "persistent "+onOff(d.Standing))
 		}
 		if want.Text = strings.Join(text, " "); want.Text == "" {
-			return d.errorf("", "diagnosis %d says nothing, want an anomaly", i+1)
+			return d.errorf("", "diagnosis %d has no fields, want an anomaly", i+1)
 		}
 		s.ExpectDiagnoses = append(s.ExpectDiagnoses, want)
 	}
 	return nil
 }
 
-// matches tells whether a diagnosis is as expected.
+// matches reports whether a diagnosis is as expected.
 func (w *ExpectedDiagnosis) matches(n *diagnose.VerdictView, x *session) bool {
 	switch {
 	case w.Anomaly != "" && w.Anomaly != n.Anomaly.String(),
@@ -126,7 +126,7 @@ func (w *ExpectedDiagnosis) matches(n *diagnose.VerdictView, x *session) bool {
 	return true
 }
 
-// judgeDiagnoses compares diagnoses with what is expected of them.
+// judgeDiagnoses compares diagnoses with the expected ones.
 func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 	got := "none"
 	var found []string
@@ -152,7 +152,7 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 	return list
 }
 
-// abbreviate is a diagnosis in a few words.
+// abbreviate returns a diagnosis in a few words.
 func abbreviate(n *diagnose.VerdictView) string {
 	text := fmt.Sprintf("%v %v %v", n.Anomaly, n.Cause, n.Detail)
 	if n.Initial != nil {

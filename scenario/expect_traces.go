@@ -12,31 +12,31 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// ExpectedFindings is what the traces of a run must tell, and all that they may: of the
-// kinds drop, silent and loop nothing else, of the others nothing else above the
-// bound.
+// ExpectedFindings is what the traces of a run must show, and all that they
+// may: nothing else of the kinds drop, silent and loop, nothing else above the
+// bound of the others.
 type ExpectedFindings struct {
 	Position Position
-	Findings  []Finding
+	Findings []Finding
 }
 
-// Finding is one thing to be found.
+// Finding is one expected finding.
 type Finding struct {
 	Position Position
-	Kind  string
-	Node  model.NodeID  // the switch, or the mux
-	Next  *model.NodeID // of a drop: where the switch sends to
-	Port  model.Port    // of slow-link and pauses
-	Min float64       // nanoseconds, ratio or frames
+	Kind     string
+	Node     model.NodeID  // the switch, or the mux
+	Next     *model.NodeID // of a drop: the next hop of the switch
+	Port     model.Port    // of slow-link and pauses
+	Min      float64       // nanoseconds, ratio or frames
 }
 
-// findingKinds are what may be found, and what each needs beside its kind.
+// findingKinds are the kinds of findings, and the keys that each needs.
 var findingKinds = map[string][]string{
 	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
 	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "uneven": {"switch", "above"}, "pauses": {"port", "above"},
 }
 
-// findingSpec is one item of expect's traces.
+// findingSpec is one item of traces in the section expect.
 type findingSpec struct {
 	sourcePos
 	Kind   string `yaml:"kind"`
@@ -47,7 +47,7 @@ type findingSpec struct {
 	Above  string `yaml:"above"`
 }
 
-// findingsSpec is all items, or the word none.
+// findingsSpec is the list of items, or the word none.
 type findingsSpec struct {
 	Position
 	given bool
@@ -62,14 +62,14 @@ func (p *findingsSpec) decode(v tree.Value, what string) error {
 	return decode(v, &p.list, what)
 }
 
-// resolve looks up the names.
+// resolve resolves the names.
 func (p *findingsSpec) resolve(s *Scenario, e *env) error {
 	if !p.given {
 		return nil
 	}
 	s.ExpectTraces = &ExpectedFindings{Position: p.Position}
 	if _, ok := s.traced(); !ok {
-		return p.Errorf(`something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`)
+		return p.Errorf(`traces are expected and no switch mirrors, want "- {kind: mirror}" under telemetry`)
 	}
 	for i := range p.list {
 		f, err := p.list[i].finding(e)
@@ -85,7 +85,7 @@ func (p *findingSpec) finding(e *env) (f Finding, err error) {
 	f = Finding{Position: p.Position, Kind: p.Kind}
 	needs, ok := findingKinds[p.Kind]
 	if !ok {
-		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
+		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, imbalance or pauses", p.Kind)
 	}
 	for _, key := range []string{"switch", "next", "mux", "port", "above"} {
 		want := slices.Contains(needs, key)
@@ -115,12 +115,12 @@ func (p *findingSpec) finding(e *env) (f Finding, err error) {
 	return f, err
 }
 
-// parseMin reads the bound in the kind's unit.
+// parseMin parses the bound in the kind's unit.
 func (p *findingSpec) parseMin() (float64, error) {
 	if strings.HasPrefix(p.Kind, "slow") {
 		d, err := parseSpan(p.Above)
 		if err != nil {
-			return 0, p.errorf("above", "above %q, want a span of time such as 10us", p.Above)
+			return 0, p.errorf("above", "above %q, want a duration such as 10us", p.Above)
 		}
 		return float64(d), nil
 	}
@@ -131,18 +131,18 @@ func (p *findingSpec) parseMin() (float64, error) {
 	return n, nil
 }
 
-// observedFinding is what traces tell, in words and as values to match.
+// observedFinding is a finding of the traces, as text and as values to match.
 type observedFinding struct {
 	kind  string
-	nodes []model.NodeID // one of them is meant
+	nodes []model.NodeID // any of them matches
 	next  *model.NodeID
 	port  model.Port
 	value float64
 	text  string
 }
 
-// findings lists what traces tell. Of links, equal-cost ports, muxes and pauses it is
-// everything that was measured; bounds come with expectations.
+// findings lists the findings of the traces. For links, equal-cost ports, muxes
+// and pauses it lists every measurement; expectations have the bounds.
 func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 	name := func(id model.NodeID) string { return f.Node(id).Name }
 	for _, x := range t.judge.Findings() {
@@ -173,14 +173,14 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 	}
 	for _, p := range t.symptoms.Pauses() {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
-			continue // passed on: what a host asks for is where it begins
+			continue // propagated: pauses that a host sends are the origin
 		}
 		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.LinkName(p.Port), p.Frames)})
 	}
 	return list
 }
 
-// matches tells whether something seen is what is meant.
+// matches reports whether an observed finding is the expected one.
 func (e *Finding) matches(s *observedFinding, f *topo.Fabric) bool {
 	switch {
 	case s.kind != e.Kind:
@@ -195,7 +195,7 @@ func (e *Finding) matches(s *observedFinding, f *topo.Fabric) bool {
 	return slices.Contains(s.nodes, e.Node)
 }
 
-// describe says what is to be found.
+// describe returns the expected finding as text.
 func (e *Finding) describe(f *topo.Fabric) string {
 	what := "traces: " + e.Kind + " at "
 	if needs := findingKinds[e.Kind]; needs[0] == "port" {
@@ -208,7 +208,7 @@ func (e *Finding) describe(f *topo.Fabric) string {
 	return what
 }
 
-// judgeTraces compares what traces tell with what is expected of them.
+// judgeTraces compares the findings of traces with the expected ones.
 func (x *session) judgeTraces() (rows []Judged) {
 	if x.collector == nil {
 		return nil
@@ -248,7 +248,7 @@ func (x *session) judgeTraces() (rows []Judged) {
 	return append(rows, j)
 }
 
-// formatMin prints Above.
+// formatMin prints Min.
 func (e *Finding) formatMin() string {
 	if strings.HasPrefix(e.Kind, "slow") {
 		return time.Duration(e.Min).String()

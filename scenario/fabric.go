@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// fabricSpec is the section fabric: how switches and NICs behave. What is left
-// out is as in sim.DefaultConfig.
+// fabricSpec is the section fabric: settings of switches and NICs. The defaults
+// are those of sim.DefaultConfig.
 type fabricSpec struct {
 	sourcePos
 
@@ -47,7 +47,7 @@ type fabricSpec struct {
 	AckUnpaused bool          `yaml:"ack-unpaused"`
 	NackGap     time.Duration `yaml:"nack-gap"`
 	RTO         time.Duration `yaml:"rto"`
-	TCPRTO      time.Duration `yaml:"tcp-rto"` // the least timeout of TCP
+	TCPRTO      time.Duration `yaml:"tcp-rto"` // minimum timeout of TCP
 	Ideal       string        `yaml:"ideal"`
 }
 
@@ -70,7 +70,7 @@ func defaultFabric() fabricSpec {
 	return f
 }
 
-// ConfigFor makes the simulator's configuration of it, and checks it.
+// config returns the simulator's configuration, checked.
 func (f *fabricSpec) config() (sim.Config, error) {
 	c := sim.Config{
 		MTU: clampInt32(f.MTU), Overhead: clampInt32(model.Bytes(f.Overhead)), AckSize: clampInt32(model.Bytes(f.AckSize)), TTL: f.TTL,
@@ -126,10 +126,10 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	if f.Xon > 0 && f.Xoff == 0 {
 		return f.errorf("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
 	}
-	// Complaints of sim name their field first.
+	// Errors of sim name their field first.
 	if err := c.Check(); err != nil {
 		msg := trimPackageNames(err)
-		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "least timeout of TCP": "tcp-rto"} {
+		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "minimum TCP timeout": "tcp-rto"} {
 			if strings.HasPrefix(msg, prefix) {
 				return f.errorf(key, "%s", msg)
 			}
@@ -139,8 +139,8 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	return nil
 }
 
-// trimPackageNames takes the names of packages, and a generator's number, off a
-// complaint: file and line are in front.
+// trimPackageNames removes the names of packages, and a generator's number,
+// from an error: file and line precede it.
 func trimPackageNames(err error) string {
 	msg := err.Error()
 	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
@@ -152,7 +152,7 @@ func trimPackageNames(err error) string {
 	return msg
 }
 
-// clampInt32 makes a number of 32 bits of a size; what is too large stays too large
+// clampInt32 converts a size to 32 bits; one that is too large stays too large
 // for every bound.
 func clampInt32(n model.Bytes) int32 { return int32(min(n, math.MaxInt32)) }
 

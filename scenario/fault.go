@@ -10,12 +10,12 @@ import (
 
 // faultSpec is one item of the section faults.
 type faultSpec interface {
-	// fault makes the simulator's fault of it, names looked up.
+	// fault returns the simulator's fault, with names resolved.
 	fault(e *env) (sim.Fault, error)
 	when() *schedule
 }
 
-// schedule is what all faults have.
+// schedule is the start and duration of a fault.
 type schedule struct {
 	sourcePos
 	Kind string        `yaml:"kind"`
@@ -48,7 +48,7 @@ func (p *faultItem) decode(v tree.Value, what string) (err error) {
 	return err
 }
 
-// need complains about a name that must be there.
+// need returns an error for a missing name.
 func (m *schedule) need(key string, r ref) error {
 	if r.given() {
 		return nil
@@ -56,7 +56,7 @@ func (m *schedule) need(key string, r ref) error {
 	return m.errorf("", "%s has no %s, want one", m.Kind, key)
 }
 
-// needShare complains about a share that does nothing.
+// needShare returns an error for a share out of range.
 func (m *schedule) needShare(p share) error {
 	if p > 0 {
 		return nil
@@ -67,8 +67,8 @@ func (m *schedule) needShare(p share) error {
 type linkDownSpec struct {
 	schedule
 	Port ref `yaml:"port"` // either end of the link
-	// Reconverge is how long routing takes to learn of it, both ways; left out:
-	// routes never change.
+	// Reconverge is how long routing takes to react to both down and up;
+	// default: routes never change.
 	Reconverge time.Duration `yaml:"reconverge"`
 }
 
@@ -102,8 +102,8 @@ func (s *linkFlapSpec) fault(e *env) (sim.Fault, error) {
 	return sim.LinkDown{Port: p, Down: s.Down, Up: s.Up}, err
 }
 
-// silentDropSpec loses packets on a wire, or in the middle of a switch, where
-// it can pick them.
+// silentDropSpec drops packets on a link, or in a switch, where it can select
+// them.
 type silentDropSpec struct {
 	schedule
 	Port   ref     `yaml:"port"`
@@ -135,7 +135,7 @@ func (s *silentDropSpec) fault(e *env) (sim.Fault, error) {
 
 type corruptionSpec struct {
 	schedule
-	Port  ref   `yaml:"port"` // that sends
+	Port  ref   `yaml:"port"` // the sending end
 	Share share `yaml:"share"`
 }
 
@@ -150,12 +150,12 @@ func (s *corruptionSpec) fault(e *env) (sim.Fault, error) {
 	return sim.Lossy{Port: p, Share: float64(s.Share), Damaged: true}, err
 }
 
-// corruptTableSpec is a flipped bit: a share of flows goes wrong.
+// corruptTableSpec is a bit flip: a share of flows is misrouted.
 type corruptTableSpec struct {
 	schedule
 	Switch ref    `yaml:"switch"`
 	Share  share  `yaml:"share"`
-	Via    ref    `yaml:"via"` // a port of the switch; left out: dropped
+	Via    ref    `yaml:"via"` // a port of the switch; default: dropped
 	Seed   uint64 `yaml:"seed"`
 }
 
@@ -189,7 +189,7 @@ type stormSpec struct {
 	Host     ref            `yaml:"host"`
 	Priority model.Priority `yaml:"priority"`
 	On       time.Duration  `yaml:"on"`
-	Off      time.Duration  `yaml:"off"` // 0: without end
+	Off      time.Duration  `yaml:"off"` // 0: continuous
 }
 
 func (s *stormSpec) fault(e *env) (sim.Fault, error) {
@@ -197,7 +197,7 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if (s.On > 0) != (s.Off > 0) {
-		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
+		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for a continuous storm", s.On, s.Off)
 	}
 	h, err := e.host(s.Host)
 	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
@@ -206,7 +206,7 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 type slowReceiverSpec struct {
 	schedule
 	Host     ref            `yaml:"host"`
-	Rate     model.Rate     `yaml:"rate"`   // at which it takes packets in
+	Rate     model.Rate     `yaml:"rate"`   // at which it drains packets
 	Buffer   model.Bytes    `yaml:"buffer"` // of its NIC; 0: sim's default
 	Priority model.Priority `yaml:"priority"`
 }

@@ -22,7 +22,7 @@ type flowsSpec struct {
 type flowSpec struct {
 	sourcePos
 	class
-	From       ref           `yaml:"from"` // a host, or an address behind one
+	From       ref           `yaml:"from"` // a host, or an address of one
 	To         ref           `yaml:"to"`   // a host, or an address
 	Bytes      model.Bytes   `yaml:"bytes"`
 	Stop       model.Time    `yaml:"stop"` // instead of bytes
@@ -52,7 +52,7 @@ func (s *flowsSpec) generator(e *env) (traffic.Generator, error) {
 	return list, nil
 }
 
-// flow makes the flow of a place in a list so long.
+// flow returns flow i of a list of n.
 func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error) {
 	c := f.class.class()
 	out = traffic.Flow{
@@ -77,7 +77,7 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 	return out, nil
 }
 
-// flowFileSpec brings a flow file of the HPCC simulator.
+// flowFileSpec reads a flow file of the HPCC simulator.
 type flowFileSpec struct {
 	trafficHeader
 	File ref `yaml:"file"`
@@ -96,8 +96,8 @@ func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
 	return traffic.List(list), err
 }
 
-// FlowsOf finds the flows of a run that a name means: a 5-tuple, or two hosts
-// for all flows between them.
+// FlowsOf returns the flows of a run by name: a 5-tuple, or two hosts for all
+// flows between them.
 func FlowsOf(n *sim.Network, name string) (keys []model.FlowKey, err error) {
 	exact, bad := model.ParseFlowKey(name)
 	src, dst, _ := strings.Cut(name, ">")

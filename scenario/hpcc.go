@@ -14,14 +14,14 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// hpccStartTime is how long before its first flow a run begins.
+// hpccStartTime is how long before its first flow a run starts.
 const hpccStartTime = model.Time(10 * time.Microsecond)
 
-// FromHPCC makes a scenario of a run that an HPCC configuration sets up.
+// FromHPCC returns the scenario of an HPCC configuration.
 //
-// The original's workloads begin two seconds in. Here the run begins shortly
-// before the first flow, and Base is what was left out: nothing happens in that
-// time, and samples of the rest are as fine as for any other run.
+// The original's workloads start at two seconds. Here the run starts just
+// before the first flow, and Base is the time that is skipped: nothing happens
+// in it, and the samples of the rest are as fine as for any other run.
 func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 	name := filepath.Base(c.File)
 	base := setup.Stop

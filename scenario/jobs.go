@@ -9,20 +9,20 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// Jobs are the groups of one item of traffic: rounds of an incast, queries,
-// iterations of a collective. A job takes from its first start to its last
+// Jobs are the groups of one traffic item: rounds of an incast, queries,
+// iterations of a collective. A job lasts from its first start to its last
 // finish.
 type Jobs struct {
 	Name     string        `json:"name"`
 	Total    int           `json:"total"`
 	Finished int           `json:"finished"`
-	Mean     time.Duration `json:"mean_ns"` // of those finished
+	Mean     time.Duration `json:"mean_ns"` // of the finished ones
 	P50      time.Duration `json:"p50_ns"`
 	P99      time.Duration `json:"p99_ns"`
 	Max      time.Duration `json:"max_ns"`
 }
 
-// jobs sums up the groups of each item of traffic that has some.
+// jobs sums up the groups of each traffic item that has some.
 func (x *session) jobs() []Jobs {
 	type job struct {
 		begin, end model.Time

@@ -10,21 +10,21 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// Verdict says how a run came out.
+// Verdict is the outcome of a run.
 type Verdict string
 
 // Verdicts.
 const (
-	Pass   Verdict = "fine"   // as expected, and nothing else is wrong
-	Fail Verdict = "failed" // otherwise than expected
-	UnexpectedFault Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of spreading pauses that nobody asked about
+	Pass            Verdict = "fine"   // every expectation met, no unexpected fault
+	Fail            Verdict = "failed" // an expectation was not met
+	UnexpectedFault Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of PFC backpressure without an expectation about it
 )
 
-// Judged is an expectation and what came of it.
+// Judged is an expectation and its outcome.
 type Judged = report.Judged
 
-// faultFigures are the figures that tell of a fault. A scenario that expects
-// something of one has said what it thinks of it.
+// faultFigures are the figures that show a fault. A scenario that has an
+// expectation about one expects it.
 var faultFigures = []string{"deadlock", "lossless-drops", "diagnoses"}
 
 func (r *Result) judge(x *session) {
@@ -62,7 +62,7 @@ func (r *Result) judge(x *session) {
 	}
 }
 
-// expected enters an expectation and what came of it.
+// expected adds the outcome of an expectation.
 func (r *Result) expected(j Judged) {
 	if !j.Pass {
 		r.Verdict = Fail
@@ -71,7 +71,7 @@ func (r *Result) expected(j Judged) {
 	r.Expected = append(r.Expected, j)
 }
 
-// figures are what the whole run is judged by. What is unknown is not in it.
+// figures returns the figures of the whole run. Unknown ones are missing.
 func (x *session) figures(r *Result) map[string]float64 {
 	out := flowFigures(r.Run.Flows, "", r.Run.End)
 	c := &x.net.Counts
@@ -85,7 +85,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	if t := r.Telemetry; t != nil {
 		out["reports"], out["reports-delivered"], out["reports-lost"] = float64(t.Reports), float64(t.Delivered), float64(t.lost())
 	}
-	// Flows that share a queue are no fault; pauses that spread are.
+	// Flows that share a queue are no fault; PFC backpressure is.
 	for i := range r.Diagnoses {
 		if r.Diagnoses[i].Anomaly > anomaly.FlowContention {
 			out["diagnoses"]++
@@ -109,7 +109,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	return out
 }
 
-// flowFigures are what some flows are judged by: those of a group, or all.
+// flowFigures returns the figures of flows: those of a group, or all.
 func flowFigures(flows []report.FlowResult, group string, end model.Time) map[string]float64 {
 	if group != "" {
 		flows = slices.DeleteFunc(slices.Clone(flows), func(f report.FlowResult) bool { return f.Group != group })

@@ -16,14 +16,14 @@ import (
 type migrationSpec struct {
 	sourcePos
 	At     model.Time    `yaml:"at"`
-	Addr   ref           `yaml:"address"` // a net of one host, a single address
+	Addr   ref           `yaml:"address"` // a host prefix of one host
 	To     ref           `yaml:"to"`      // a host
 	Delay  time.Duration `yaml:"delay"`   // until tables follow
-	Spread time.Duration `yaml:"spread"`  // each by up to so much more
+	Spread time.Duration `yaml:"spread"`  // a random addition to it
 	Late   []lateSpec    `yaml:"late"`
 }
 
-// lateSpec names switches that take a time of their own.
+// lateSpec sets the delay of some switches.
 type lateSpec struct {
 	sourcePos
 	Switches []ref         `yaml:"switches"`
@@ -56,7 +56,7 @@ func (spec *migrationSpec) migration(e *env, place int) (m Migration, err error)
 	for j := range spec.Late {
 		late := &spec.Late[j]
 		if len(late.Switches) == 0 || late.After <= 0 {
-			return m, late.errorf("", "late %d, want switches, and after how long they follow", j+1)
+			return m, late.errorf("", "late %d, want switches and a delay", j+1)
 		}
 		for _, r := range late.Switches {
 			for _, one := range e.expand(r) {
@@ -74,8 +74,8 @@ func (spec *migrationSpec) migration(e *env, place int) (m Migration, err error)
 	return m, nil
 }
 
-// scheduleMigrations schedules the moves, and names them as causes: until all tables have
-// followed, packets are lost or go round.
+// scheduleMigrations schedules the migrations, and records them as causes:
+// until all tables have followed, packets are dropped or loop.
 func (x *session) scheduleMigrations(Options) error {
 	for i := range x.s.Migrations {
 		m := &x.s.Migrations[i]
@@ -111,8 +111,8 @@ func (x *session) flowsOf(a model.Addr) (ids []int) {
 	return ids
 }
 
-// scheduleRouteChanges schedules what routing learns. It starts from the routes that are
-// intended then, so that moves stay.
+// scheduleRouteChanges schedules the changes of routing. They start from the
+// routes that are intended then, so that migrations remain.
 func (x *session) scheduleRouteChanges(Options) error {
 	for _, c := range x.s.Changes {
 		if err := x.checkRouteChange(&c); err != nil {
@@ -125,7 +125,7 @@ func (x *session) scheduleRouteChanges(Options) error {
 				cfg.Down = c.Down
 				var err error
 				if routes, err = topo.NewRoutes(x.fabric, cfg); err != nil {
-					panic(err) // the links were checked, the rest made routes before
+					panic(err) // the links were checked, and the other settings made routes before
 				}
 			}
 			x.net.SetIntendedRoutes(routes, nil)

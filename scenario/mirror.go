@@ -11,8 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// mirrorSpec runs inswitch/mirror, with reports to as many lists as there shall
-// be analyzers.
+// mirrorSpec runs inswitch/mirror, with one report list per analyzer.
 type mirrorSpec struct {
 	programHeader
 	Flags    bool        `yaml:"flags"`
@@ -47,8 +46,8 @@ func (s *mirrorSpec) program(p *Program) error {
 	}
 	p.Lists = int(s.Lists)
 	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
-		// Not the seed of g, which every switch has for itself: all switches
-		// choose the same packets.
+		// Not the seed of g, which differs between switches: all switches
+		// select the same packets.
 		cfg := cfg
 		cfg.List = g.List
 		return mirror.New(dev, cfg)
@@ -122,7 +121,7 @@ func readOctet(s string, into *mirror.OptionalByte) error {
 	return readNumber(s, 8, &into.Value)
 }
 
-// readPrefix reads a prefix, or an address as the prefix that holds it alone.
+// readPrefix reads a prefix, or an address as a host prefix.
 func readPrefix(s string, into *netip.Prefix) error {
 	if a, err := netip.ParseAddr(s); err == nil {
 		*into = netip.PrefixFrom(a, a.BitLen())

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// names looks up what files call nodes, ports and addresses.
+// names resolves the names of nodes, ports and addresses in files.
 type names struct{ fabric *topo.Fabric }
 
 func (n names) node(r ref) (model.NodeID, error) {
@@ -38,7 +38,7 @@ func (n names) switchNamed(r ref) (model.NodeID, error) {
 	return id, err
 }
 
-// hosts reads a list of hosts; "h0..h7" stands for all eight.
+// hosts reads a list of hosts; "h0..h7" is all eight.
 func (n names) hosts(list []ref) (ids []model.NodeID, err error) {
 	for _, r := range list {
 		for _, one := range n.expand(r) {
@@ -66,8 +66,8 @@ func (n names) nodes(list []ref) (ids []model.NodeID, err error) {
 	return ids, nil
 }
 
-// expand writes a range out. What is none stays as it is: a node's name may
-// have dots too.
+// expand expands a range. Other names stay as they are: a node's name may have
+// dots too.
 func (n names) expand(r ref) []ref {
 	if _, taken := n.fabric.ByName(r.text); taken {
 		return []ref{r}
@@ -136,7 +136,7 @@ func (n names) portTo(r ref, name, peer string) (model.Port, error) {
 	}
 }
 
-// anyPort is an example for complaints.
+// anyPort returns an example for errors.
 func (n names) anyPort(node *topo.Node) string {
 	if len(node.Ports) == 0 {
 		return "one of a node with links"
@@ -165,7 +165,7 @@ func (n names) prefixes(r ref) ([]netip.Prefix, error) {
 	return []netip.Prefix{p.Masked()}, nil
 }
 
-// Port finds a port of the scenario's fabric by what files call it.
+// Port finds a port of the scenario's fabric by its name in files.
 func (s *Scenario) Port(name string) (model.Port, error) {
 	p, err := names{s.Topology.Fabric}.port(ref{text: name})
 	if e := (*file.Error)(nil); errors.As(err, &e) {

@@ -18,15 +18,15 @@ import (
 )
 
 // capture writes both directions of a link to a pcapng file. Each end is an
-// interface and holds what that end sends, at the time it begins to leave; the
-// run starts in 1970.
+// interface with the packets that it sends, at the start of their transmission;
+// the run starts in 1970.
 type capture struct {
 	name string
 	w    *pcapgo.NgWriter
 	file io.WriteCloser
 
-	// The two ends are played one after the other, so their frames come out of
-	// order. flush puts them in order when both have got to the same time.
+	// The two ends run one after the other, so their frames are out of order.
+	// flush sorts them when both have reached the same time.
 	bytes  []byte
 	frames []captured
 }
@@ -37,7 +37,7 @@ type captured struct {
 	side       int // interface
 }
 
-// startCaptures opens the captures that the scenario asks for.
+// startCaptures opens the captures of the scenario.
 func (x *session) startCaptures(o Options) error {
 	if o.Capture == nil {
 		return nil
@@ -45,7 +45,7 @@ func (x *session) startCaptures(o Options) error {
 	for _, link := range x.s.Output.Capture {
 		name := x.fabric.PortRef(link)
 		if x.net.Port(link) == nil {
-			return fmt.Errorf("capture: there is no port %v", link)
+			return fmt.Errorf("capture: no port %v", link)
 		}
 		file, err := o.Capture(link, name)
 		if err != nil {
@@ -88,7 +88,7 @@ func (c *capture) attach(x *session, link model.Port) (err error) {
 	return nil
 }
 
-// flush writes the frames of the time that is over.
+// flush writes the frames up to the current time.
 func (c *capture) flush() error {
 	slices.SortStableFunc(c.frames, func(a, b captured) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.side, b.side))

@@ -13,21 +13,22 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// collectNotes are what a reader of the result must know and would not guess.
+// collectNotes returns what a reader of the result must know and would not
+// guess.
 func (x *session) collectNotes(r *Result) []string {
 	notes := append(slices.Clone(x.s.Notes), x.offeredLoad...)
 	if !x.s.pfcExplained {
 		notes = append(notes, x.pfcNotes()...)
 	}
 	if r.LosslessDrops > 0 {
-		notes = append(notes, fmt.Sprintf("%d packets of a lossless class were dropped for want of room", r.LosslessDrops))
+		notes = append(notes, fmt.Sprintf("%d packets of a lossless class were dropped (buffer full)", r.LosslessDrops))
 	}
 	for _, d := range r.Deadlocks {
-		end := "and stands to the end"
+		end := "and persists to the end"
 		if !d.Persistent {
 			end = fmt.Sprintf("and dissolved at %v", d.Ended)
 		}
-		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: %s wait for each other", d.Formed, end, strings.Join(d.Ports, ", ")))
+		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: cycle of %s", d.Formed, end, strings.Join(d.Ports, ", ")))
 	}
 	late := 0
 	for id := range x.flows {
@@ -36,7 +37,7 @@ func (x *session) collectNotes(r *Result) []string {
 		}
 	}
 	if late > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d flows start after the end of the run and are left out", late, x.flows))
+		notes = append(notes, fmt.Sprintf("%d of %d flows start after the end of the run and are not counted", late, x.flows))
 	}
 	if n := x.recorder.framesLost; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d pause frames after the first %d are counted, not listed", n, maxFrames))
@@ -44,8 +45,8 @@ func (x *session) collectNotes(r *Result) []string {
 	return notes
 }
 
-// pfcNotes says where PFC cannot do what people expect of it: fire, or keep
-// packets from being lost.
+// pfcNotes returns where PFC cannot do what people expect of it: fire, or
+// prevent drops.
 func (x *session) pfcNotes() []string {
 	if x.lossless() == 0 {
 		return []string{"PFC cannot fire: no priority is lossless"}
@@ -56,16 +57,17 @@ func (x *session) pfcNotes() []string {
 	return x.shortHeadroom()
 }
 
-// load is the most that can wait in one switch, by where it came in.
+// load is the maximum that can be queued in one switch, by ingress port.
 type load struct {
 	buffer mmu.Config
 	total  model.Bytes
 	ports  []model.Bytes // by port - 1
 }
 
-// margin is what a port can hold of the shared room, and what it must hold for
-// a pause, when everything else waits in the switch too. More of either only
-// brings a pause nearer, so a port that does not fire here never does.
+// margin returns what a port can hold of the shared buffer, and what it must
+// hold for a pause, when everything else is queued in the switch too. More of
+// either only brings a pause nearer, so a port that does not fire here never
+// does.
 func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	p := &l.buffer.Ports[port]
 	shared = max(0, l.ports[port]-l.buffer.Reserve)
@@ -76,10 +78,10 @@ func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	return shared, free * model.Bytes(p.Alpha.Num) / model.Bytes(p.Alpha.Den)
 }
 
-// pfcCannotFire says that PFC cannot fire, if that can be proven: the flows together
-// never have enough on their way. A flow has at most its window on its way, or
-// its size. Where something is broken, or lost and sent again while old copies
-// are still there, nothing is said.
+// pfcCannotFire returns a note that PFC cannot fire, if that can be proven: the
+// flows together never have enough bytes in flight. A flow has at most its
+// window in flight, or its size. With faults, or with retransmissions while old
+// copies are in flight, it returns nothing.
 func (x *session) pfcCannotFire() string {
 	lossy := slices.ContainsFunc(x.fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 })
 	if x.net.Counts.Pauses > 0 || len(x.s.Faults) > 0 || len(x.s.Changes) > 0 || lossy || x.anyDrops() {
@@ -125,13 +127,13 @@ func (x *session) pfcCannotFire() string {
 	return x.closestToPause(loads)
 }
 
-// anyDrops tells whether packets were dropped.
+// anyDrops reports whether packets were dropped.
 func (x *session) anyDrops() bool {
 	return slices.ContainsFunc(x.net.Counts.Drops[:], func(n int64) bool { return n > 0 })
 }
 
-// closestToPause writes the note with the port that comes nearest to a pause, or
-// nothing if one may.
+// closestToPause returns the note with the port that comes closest to a pause,
+// or nothing if one may fire.
 func (x *session) closestToPause(loads map[model.NodeID]*load) string {
 	var at model.Port
 	near := -1.0
@@ -152,11 +154,11 @@ func (x *session) closestToPause(loads map[model.NodeID]*load) string {
 	}
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port) - 1)
-	return fmt.Sprintf("PFC cannot fire: of all flows at most %s can wait in a switch that came in by one port (%s), and a pause needs %s there (the buffer has %s)",
+	return fmt.Sprintf("PFC cannot fire: all flows together can queue at most %s in a switch from one ingress port (%s), and a pause needs %s there (the buffer has %s)",
 		formatBytes(l.ports[at.Port-1]), x.fabric.PortRef(at), formatBytes(xoff+l.buffer.Reserve), formatBytes(l.buffer.Buffer))
 }
 
-// inFlight is how many packets of a flow can be on their way at once, if
+// inFlight returns how many packets of a flow can be in flight at once, if
 // something bounds them.
 func (x *session) inFlight(key model.FlowKey, f *traffic.Flow) (packets model.Bytes, bounded bool) {
 	mtu := model.Bytes(x.s.Sim.MTU)
@@ -174,9 +176,9 @@ func (x *session) inFlight(key model.FlowKey, f *traffic.Flow) (packets model.By
 	return (bytes + mtu - 1) / mtu, bytes > 0
 }
 
-// window is a flow's window as sim has it: the lowest rate of its path times
-// both ways of propagation and one of sending a payload; with one window for
-// the fabric, at least this much.
+// window returns a flow's window as sim computes it: the lowest rate of its
+// path times propagation in both directions and transmission of a payload in
+// one; with one window for the fabric, at least this much.
 func (x *session) window(key model.FlowKey, from model.NodeID) (model.Bytes, bool) {
 	if x.s.Sim.GlobalWindow {
 		return 0, false // the largest of any pair: not worth the search
@@ -204,7 +206,7 @@ const (
 	leastFrame = 60
 )
 
-// shortHeadroom says where headroom is too small to lose nothing.
+// shortHeadroom returns where headroom is too small to be lossless.
 func (x *session) shortHeadroom() (notes []string) {
 	type kind struct {
 		rate       model.Rate
@@ -223,14 +225,14 @@ func (x *session) shortHeadroom() (notes []string) {
 		}
 	}
 	for k, n := range count {
-		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s, and up to %s arrive after a pause; what does not fit is dropped",
+		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s, and up to %s arrive after a pause; the excess is dropped",
 			n, k.rate, k.delay, formatBytes(k.have), formatBytes(k.want)))
 	}
 	slices.Sort(notes)
 	return notes
 }
 
-// formatBytes prints an amount with three digits: nobody reads more.
+// formatBytes prints a size with three digits.
 func formatBytes(n model.Bytes) string {
 	v, unit := float64(n), "B"
 	for _, u := range []string{"KB", "MB", "GB", "TB"} {

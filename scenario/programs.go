@@ -12,13 +12,12 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// flowsetSpec runs inswitch/flowset, with tables that are large enough for a
-// number of flows.
+// flowsetSpec runs inswitch/flowset, with tables sized for a number of flows.
 type flowsetSpec struct {
 	programHeader
 	Slot    time.Duration `yaml:"slot"`
 	Flows   int           `yaml:"flows"`  // in one slot of a switch, or of a port
-	Target  share         `yaml:"target"` // of the slots in which all of them are decoded
+	Target  share         `yaml:"target"` // share of the slots in which all of them are decoded
 	Decode  string        `yaml:"decode"`
 	PerPort bool          `yaml:"per-port"`
 	IPv6    bool          `yaml:"ipv6"` // off: no table for it
@@ -65,7 +64,7 @@ type epochSpec struct {
 	Epochs   int           `yaml:"epochs"`
 	Flows    int           `yaml:"flows"`
 	Evicted  int           `yaml:"evicted"`
-	Collect  time.Duration `yaml:"collect"` // left out: what a switch's processor takes for so many epochs
+	Collect  time.Duration `yaml:"collect"` // default: what a switch CPU takes for that many epochs
 	Interval time.Duration `yaml:"interval"`
 	Again    time.Duration `yaml:"again"`
 }
@@ -90,8 +89,8 @@ func (s *epochSpec) program(p *Program) error {
 	return cfg.Check()
 }
 
-// epochProgram is the telemetry that agents ask for, in all switches, with an
-// epoch's length of choice.
+// epochProgram returns the telemetry that agents poll, in all switches, with an
+// epoch length.
 func epochProgram(length time.Duration) Program {
 	spec := defaultEpoch()
 	spec.Length = length
@@ -133,7 +132,9 @@ func (s *labelSpec) program(p *Program) error {
 
 // labelOdds are "always", "linear", "timed" (the paper's F1, F2 and F3), or a
 // list of shares for 0, 1, 2 … labels.
-type labelOdds struct{ of func(maxHop int) label.Probability }
+type labelOdds struct {
+	of func(maxHop int) label.Probability
+}
 
 func (p *labelOdds) decode(v tree.Value, what string) error {
 	if name, err := v.Text(what); err == nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// Faults of forwarding tables, and the patterns by which faults pick flows.
+// Faults of forwarding tables, and the patterns by which faults select flows.
 
-// blackholeSpec drops by an entry of the table, for a destination, or by a
-// pattern of 5-tuples.
+// blackholeSpec drops by a table entry, for a destination, or by a pattern of
+// 5-tuples.
 type blackholeSpec struct {
 	schedule
 	Switch ref     `yaml:"switch"`
@@ -37,7 +37,7 @@ func (s *blackholeSpec) fault(e *env) (sim.Fault, error) {
 	return e.entries(nil, sw, s.To, nil)
 }
 
-// loopSpec lets packets to a destination go round.
+// loopSpec makes packets to a destination loop.
 type loopSpec struct {
 	schedule
 	To       ref   `yaml:"to"`
@@ -75,7 +75,7 @@ type routeSpec struct {
 	At   ref   `yaml:"at"` // a switch
 	To   ref   `yaml:"to"`
 	Flow ref   `yaml:"flow"` // instead of to: one 5-tuple
-	Via  []ref `yaml:"via"`  // neighbours; none: dropped
+	Via  []ref `yaml:"via"`  // neighbours; empty: dropped
 }
 
 func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
@@ -142,7 +142,7 @@ func (e *env) neighbours(sw model.NodeID, via []ref) (ids []model.NodeID, err er
 	return ids, nil
 }
 
-// pattern picks flows by parts of their 5-tuple; what is left out matches all.
+// pattern selects flows by parts of their 5-tuple; omitted parts match all.
 type pattern struct {
 	sourcePos
 	Src     ref    `yaml:"src"` // a node, an address or a prefix
@@ -152,7 +152,7 @@ type pattern struct {
 	Proto   string `yaml:"proto"`
 }
 
-// compile makes a function of it; nil where it matches everything.
+// compile returns it as a function; nil where it matches everything.
 func (p *pattern) compile(e *env) (func(model.FlowKey) bool, error) {
 	var src, dst []netip.Prefix
 	var proto model.Proto
@@ -182,7 +182,8 @@ func (p *pattern) compile(e *env) (func(model.FlowKey) bool, error) {
 	}, nil
 }
 
-// holds tells whether one of the prefixes, if there are any, holds an address.
+// holds reports whether one of the prefixes, if there are any, holds an
+// address.
 func holds(list []netip.Prefix, a model.Addr) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a.Netip()) })
 }

@@ -21,23 +21,24 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// Result is what came of a run. Its JSON depends on the scenario alone: Wall
+// Result is the result of a run. Its JSON depends on the scenario only: Wall
 // and Truth are not in it.
 type Result struct {
 	Scenario string   `json:"scenario"`
 	About    string   `json:"about,omitempty"`
 	Verdict  Verdict  `json:"verdict"`
 	Expected []Judged `json:"expected"`
-	Injected []string `json:"injected"` // faults and traffic meant to do harm, in sentences
+	Injected []string `json:"injected"` // faults and traffic that is meant to congest, in sentences
 
 	Deadlocks     []Deadlock `json:"deadlocks"`
-	LosslessDrops int64      `json:"lossless_drops"` // for want of room, of priorities under PFC
+	LosslessDrops int64      `json:"lossless_drops"` // buffer full, of priorities under PFC
 	Jobs          []Jobs     `json:"jobs"`
 	Telemetry     *Telemetry `json:"telemetry,omitempty"` // nil where no switch runs a program
 
-	// Diagnoses is what came of the agents' complaints, the gravest first.
-	Diagnoses  []diagnose.VerdictView `json:"diagnoses"`
-	DiagnosisRequests *DiagnosisRequests      `json:"complaints,omitempty"` // nil where no agent listens
+	// Diagnoses is the outcome of the agents' diagnosis requests, the most
+	// severe first.
+	Diagnoses         []diagnose.VerdictView `json:"diagnoses"`
+	DiagnosisRequests *DiagnosisRequests     `json:"complaints,omitempty"` // nil without agents
 
 	Summary report.Summary `json:"summary"`
 
@@ -45,19 +46,20 @@ type Result struct {
 	Wall  time.Duration   `json:"-"`
 	Truth *truth.Recorder `json:"-"`
 
-	// Intent is the intended routes over the run, by its time without Base.
+	// Intent is the intended routes over the run, by simulated time without
+	// Base.
 	Intent *topo.Intent `json:"-"`
 }
 
-// Deadlock is a loop of ports that stood still, each waiting for the next.
+// Deadlock is a cycle of ports that were stuck, each waiting for the next.
 type Deadlock struct {
-	Ports  []string   `json:"ports"` // "s0>s1"
-	Formed model.Time `json:"formed"`
+	Ports      []string   `json:"ports"` // "s0 Ethernet8 → s1"
+	Formed     model.Time `json:"formed"`
 	Persistent bool       `json:"stands"`          // to the end of the run
-	Ended  model.Time `json:"ended,omitempty"` // if it does not
+	Ended      model.Time `json:"ended,omitempty"` // if it is not persistent
 }
 
-// result reads everything out of a session whose run is over.
+// result collects the result of a session after its run.
 func (x *session) result() *Result {
 	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(), LosslessDrops: x.recorder.losslessDrops}
 	r.Run = report.Run{
@@ -76,7 +78,7 @@ func (x *session) result() *Result {
 	return r
 }
 
-// describe says in a line what a fabric is.
+// describe returns a fabric's description in a line.
 func describe(f *topo.Fabric) string {
 	rates := make(map[model.Rate]bool)
 	for _, l := range f.Links() {
@@ -95,8 +97,8 @@ func describe(f *topo.Fabric) string {
 		plural.Count(len(f.Hosts()), "host"), plural.Count(len(f.Switches()), "switch"), plural.Count(len(f.Links()), "link"), of)
 }
 
-// flowResults lists the flows that began, in the order the network has them,
-// and those that should have.
+// flowResults lists the flows that started, in the order of the network's
+// records, and those that should have.
 func (x *session) flowResults() []report.FlowResult {
 	var out []report.FlowResult
 	seen := make([]bool, x.flows)
@@ -106,7 +108,7 @@ func (x *session) flowResults() []report.FlowResult {
 		f.Delivered, f.Retransmitted = model.Bytes(rec.Sent), x.packets(rec.Retransmitted)
 		f.Start, f.Finish, f.Finished, f.Ideal = x.clock(rec.Start), x.clock(rec.Finish), rec.Finished, rec.Ideal.Duration()
 		if f.Bytes == 0 {
-			f.Bytes = f.Delivered // it had no size of its own
+			f.Bytes = f.Delivered // it had no size
 		}
 		out = append(out, f)
 	}
@@ -121,7 +123,7 @@ func (x *session) flowResults() []report.FlowResult {
 	return out
 }
 
-// flowResult is what is known of a flow before it begins.
+// flowResult returns what is known of a flow before it starts.
 func (x *session) flowResult(id int) report.FlowResult {
 	key, spec := x.net.FlowKey(id)
 	transport := spec.Transport.String()
@@ -134,12 +136,12 @@ func (x *session) flowResult(id int) report.FlowResult {
 	}
 }
 
-// partOf is the item of traffic that a flow belongs to.
+// partOf returns the traffic item of a flow.
 func (x *session) partOf(id int) int {
 	return sort.Search(len(x.parts), func(i int) bool { return x.parts[i].end > id })
 }
 
-// packets is how many packets carry so many bytes, at least.
+// packets returns the minimum number of packets that carry that many bytes.
 func (x *session) packets(bytes int64) uint64 {
 	mtu := int64(x.s.Sim.MTU)
 	return uint64((bytes + mtu - 1) / mtu)
@@ -156,7 +158,7 @@ func (x *session) pauses() []report.PauseEvent {
 			out[i].Hold = pfc.QuantaOf(t, f.port.Rate()).Duration(f.port.Rate())
 		}
 	}
-	// Nodes are played one after the other, so frames come out of order.
+	// Nodes run one after the other, so frames are out of order.
 	slices.SortStableFunc(out, func(a, b report.PauseEvent) int { return cmp.Compare(a.At, b.At) })
 	return out
 }
@@ -174,8 +176,8 @@ func (x *session) drops() (out []report.Drop) {
 	return out
 }
 
-// series are the samples of the switches' ports. What a sample shows of a
-// queue is the deepest it was since the last one, so no burst is missed.
+// series returns the samples of the switches' ports. The queue of a sample is
+// its maximum since the last one, so no burst is missed.
 func (x *session) series() ([]report.PortSeries, time.Duration) {
 	s := x.recorder.Series()
 	if s == nil {
@@ -211,8 +213,8 @@ func (x *session) deadlocks() []Deadlock {
 	return out
 }
 
-// injected says what was made to go wrong, where and when. Truth has the faults
-// behind the traffic.
+// injected describes each cause, where and when. Truth lists the faults after
+// the traffic.
 func (x *session) injected() []string {
 	causes := x.recorder.Causes()
 	out := make([]string, len(causes))
@@ -230,7 +232,7 @@ func (x *session) injected() []string {
 	return out
 }
 
-// faultLocation names the places of a fault, as far as truth knows them.
+// faultLocation returns the locations of a fault, as far as truth knows them.
 func (x *session) faultLocation(c *truth.Cause, f sim.Fault) string {
 	var places []string
 	for _, p := range c.Ports {
@@ -245,5 +247,5 @@ func (x *session) faultLocation(c *truth.Cause, f sim.Fault) string {
 	return " at " + strings.Join(places, ", ")
 }
 
-// clock is what a clock that goes right shows.
+// clock returns the reading of an accurate clock.
 func (x *session) clock(t engine.Time) model.Time { return x.s.Base + t.Model() }

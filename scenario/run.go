@@ -14,49 +14,50 @@ import (
 	"github.com/weft-telemetry/weft/sim/truth"
 )
 
-// Options are what a caller wants of one run.
+// Options are the options of one run.
 type Options struct {
-	// Capture opens where a link is written as pcapng: those of
-	// Output.Capture. Where it is nil, none is. Run closes it.
+	// Capture opens the pcapng file of a link of Output.Capture; nil captures
+	// none. Run closes it.
 	Capture func(link model.Port, name string) (io.WriteCloser, error)
 
-	// Sink takes the datagrams of telemetry as they arrive at the collector,
-	// and must not keep them. Where it is nil, they are counted and forgotten.
+	// Sink receives the telemetry datagrams as they arrive at the collector,
+	// and must not keep them. With nil they are only counted.
 	Sink simhost.Sink
 
-	// Begin is called when everything is assembled and nothing has happened,
-	// with the telemetry programs of each switch. It may schedule what shall
-	// happen in the run (Network.At), and end it by an error.
+	// Begin is called when everything is assembled and nothing has run, with
+	// the telemetry programs of each switch. It may schedule events of the run
+	// (Network.At), and end it by an error.
 	Begin func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error
 
-	// Truth is what the recorder keeps; the zero value is what results need.
+	// Truth selects what the recorder keeps; the zero value is what results
+	// need.
 	Truth truth.Options
 
-	unrecorded bool // there is no truth, and no result: see Open
+	unrecorded bool // no truth and no result: see Open
 }
 
-// Progress is how far a run has come.
+// Progress is the progress of a run.
 type Progress struct {
 	Now, End time.Duration // simulated
 	Hops     int64         // packet-hops so far
-	PerWall  float64       // packet-hops per second of wall time, lately
-	Wall     time.Duration // since the run began
-	Left     time.Duration // of wall time, if it goes on like this
+	PerWall  float64       // packet-hops per second of wall time, since the last report
+	Wall     time.Duration // since the run started
+	Left     time.Duration // estimated wall time
 	Flows    int
 	Finished int // flows
 }
 
-// progressSteps is into how many equal parts a run is cut. Between two of them
-// the run can be cancelled and progress is told. They are of simulated time, so
-// that the clock on the wall decides nothing.
+// progressSteps is the number of equal parts of a run. Between two of them the
+// run can be cancelled and progress is reported. They are of simulated time, so
+// that wall time decides nothing.
 const progressSteps = 4096
 
-// progressInterval is how often progress is told at most.
+// progressInterval is the minimum time between two progress reports.
 const progressInterval = 100 * time.Millisecond
 
-// Run plays a scenario and judges it. progress, if not nil, is called from time
-// to time and at the end. An error says that the run could not be made or was
-// cancelled; that it came out otherwise than expected is in the Result.
+// Run simulates a scenario and checks its expectations. progress, if not nil,
+// is called at intervals and at the end. An error says that the run could not
+// be made or was cancelled; unmet expectations are in the Result.
 func Run(ctx context.Context, s *Scenario, o Options, progress func(Progress)) (*Result, error) {
 	x, err := assemble(s, o)
 	if err != nil {
@@ -106,8 +107,8 @@ func (x *session) simulate(ctx context.Context, began time.Time, progress func(P
 	return nil
 }
 
-// firstStart is when the first flow begins: time before it costs nothing, so it
-// is no guide to the time that is left.
+// firstStart returns when the first flow starts: the time before it costs
+// nothing, so it is no guide to the remaining time.
 func (x *session) firstStart() engine.Time {
 	first := engine.Of(x.s.Duration)
 	for id := range x.flows {
@@ -117,12 +118,12 @@ func (x *session) firstStart() engine.Time {
 	return first
 }
 
-// progressMeter measures how fast a run goes.
+// progressMeter measures the speed of a run.
 type progressMeter struct {
 	x           *session
 	first, end  engine.Time
 	began, last time.Time // of wall time
-	hops        int64     // when last told
+	hops        int64     // at the last report
 }
 
 func (p *progressMeter) measure(now time.Time) Progress {

@@ -17,19 +17,19 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// Scenario is a run to be made. Read makes one of a file, FromHPCC of an HPCC
-// configuration, and Go code may make its own. Run leaves it as it is.
+// Scenario is a run to be made. Read reads one from a file, FromHPCC from an
+// HPCC configuration, and Go code may build one. Run does not change it.
 type Scenario struct {
 	Name, About string
 
-	// Seed decides everything that is drawn: traffic, marks, losses, and the
-	// routes where Topology has no seed of its own.
+	// Seed determines everything random: traffic, marks, losses, and the routes
+	// where Topology has no seed.
 	Seed     uint64
-	Duration time.Duration // of simulated time
-	// Base is what clocks show when the run begins. All times here count from
-	// there; those of results have it added.
+	Duration time.Duration // simulated
+	// Base is the reading of clocks when the run starts. All times here count
+	// from there; those of results include it.
 	Base model.Time
-	// StopWhenFinished ends the run when all flows are finished, if that comes
+	// StopWhenFinished ends the run when all flows have finished, if that is
 	// before Duration.
 	StopWhenFinished bool
 
@@ -37,80 +37,80 @@ type Scenario struct {
 	Routes   *topo.Routes // instead of Topology's
 	Sim      sim.Config   // its Seed is not read
 
-	Services []Service
-	Traffic  []Traffic
-	Migrations    []Migration
-	Faults   []Fault
-	Changes  []RouteChange
-	Clocks   []Clock
+	Services   []Service
+	Traffic    []Traffic
+	Migrations []Migration
+	Faults     []Fault
+	Changes    []RouteChange
+	Clocks     []Clock
 
-	// Keepalive is between BGP's keepalives from each switch to its
-	// neighbours; 0: no BGP.
+	// Keepalive is the interval of BGP keepalives between neighbouring
+	// switches; 0: no BGP.
 	Keepalive time.Duration
 
-	Telemetry  []Program // in the order in which a switch runs them
-	Management Management
-	Expect     []Expectation
-	ExpectTraces      *ExpectedFindings // what traces must tell; nil: nothing is expected of them
-	Traces     Traces
-	// ExpectDiagnoses is what agents' complaints must lead to; nil: nothing is
-	// expected of them, empty: to nothing.
+	Telemetry    []Program // in the order in which a switch runs them
+	Management   Management
+	Expect       []Expectation
+	ExpectTraces *ExpectedFindings // what traces must show; nil: no expectation
+	Traces       Traces
+	// ExpectDiagnoses is what diagnosis requests must lead to; nil: no
+	// expectation, empty: to no diagnosis.
 	ExpectDiagnoses []ExpectedDiagnosis
 	Output          Output
 
-	// Agents is who complains of slow flows; nil: nobody, and nothing is
+	// Agents are the hosts that request diagnoses; nil: none, and nothing is
 	// diagnosed.
 	Agents *Agents
 
 	Notes []string // what a reader of the result must know
 
-	pfcExplained bool  // Notes say already what PFC cannot do
-	fabricPos  Position // of the section fabric, or of the topology
+	pfcExplained bool     // Notes already explain what PFC cannot do
+	fabricPos    Position // of the section fabric, or of the topology
 }
 
-// Traffic is a part of the load under a name that results carry. Where a
-// Poisson, Query or Persistent has no end, it goes on to the end of the run.
+// Traffic is a part of the load with a name for results. A Poisson, Query or
+// Persistent without an end runs to the end of the run.
 type Traffic struct {
-	Position     Position
+	Position  Position
 	Name      string
 	Generator traffic.Generator
 }
 
-// Service is a virtual address and what muxes do with it.
+// Service is a virtual address with its position in the file.
 type Service struct {
 	Position Position
 	sim.Service
 }
 
-// Migration is when an address moves to another host.
+// Migration is the migration of an address with its time.
 type Migration struct {
 	Position Position
-	At    model.Time
+	At       model.Time
 	sim.Migration
 }
 
-// Fault is something that goes wrong on purpose.
+// Fault is an injected fault.
 type Fault struct {
 	Position Position
-	Kind  string
+	Kind     string
 	sim.Injection
 }
 
-// RouteChange is when routing learns that links are down, or up again: from
+// RouteChange is when routing reacts to links that are down, or up again: from
 // then on switches have the routes without these links.
 type RouteChange struct {
 	At     model.Time
 	Down   []int        // as indexes in Fabric.Links
-	Routes *topo.Routes // instead of Down; moves before it are undone unless these have them
+	Routes *topo.Routes // instead of Down; migrations before it are undone unless these have them
 }
 
-// Clock is how one device's clock goes.
+// Clock is the clock of one device.
 type Clock struct {
 	Node model.NodeID
 	sim.Clock
 }
 
-// fabric is what the run is made in.
+// fabric returns the fabric of the run.
 func (s *Scenario) fabric() *topo.Fabric {
 	if s.Routes != nil {
 		return s.Routes.Fabric()
@@ -118,36 +118,37 @@ func (s *Scenario) fabric() *topo.Fabric {
 	return s.Topology.Fabric
 }
 
-// Management is the network by which reports travel: one of its own, or the
-// fabric itself. Without telemetry it has no effect.
+// Management is the network that carries reports: a separate one, or the fabric
+// itself. Without telemetry it has no effect.
 type Management struct {
 	Position Position
 
-	// A network of its own; simhost.ManagementConfig says what the fields mean.
+	// A separate network; simhost.ManagementConfig documents the fields.
 	Delay, Jitter time.Duration
 	Loss          float64
 	Reorder       bool
 
-	// The fabric: reports are packets to a host, in a class of choice or in
-	// the queue that PFC never pauses.
+	// The fabric: reports are packets to a host, in a chosen priority or in the
+	// queue that PFC never pauses.
 	InBand    bool
 	Collector model.NodeID
 	Priority  model.Priority
 	Unpaused  bool
 }
 
-// Output says what is kept of a run.
+// Output selects what is kept of a run.
 type Output struct {
-	// Sample is between two samples of a port; 0: a thousandth of Duration.
+	// Sample is the interval between two samples of a port; 0: a thousandth of
+	// Duration.
 	Sample time.Duration
-	// DeadlockAfter is how long a loop of paused queues must stand still to
-	// count as a deadlock.
+	// DeadlockAfter is how long a cycle of paused queues must be stuck to count
+	// as a deadlock.
 	DeadlockAfter time.Duration
-	Capture       []model.Port // links to be written as pcapng, by one of their ends
+	Capture       []model.Port // links to capture as pcapng, by one of their ends
 }
 
-// DefaultOutput takes a loop for a deadlock when it has stood for as long as
-// three pauses of the default length.
+// DefaultOutput reports a cycle as a deadlock when it has been stuck for three
+// pauses of the default length.
 func DefaultOutput() Output { return Output{DeadlockAfter: time.Millisecond} }
 
 // maxSize bounds a scenario file, and each file that it names.
@@ -162,9 +163,8 @@ func Read(path string) (*Scenario, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a scenario file's bytes; name is what errors call it, and the
-// files that it names are looked for in name's folder. Every error is a
-// *file.Error.
+// Parse reads a scenario file's bytes; name is its name in errors, and files
+// that it names are relative to name's folder. Every error is a *file.Error.
 func Parse(name string, data []byte) (*Scenario, error) { return parse(name, data, readFile) }
 
 // readFile reads a file of at most maxSize.
@@ -182,7 +182,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 func parse(name string, data []byte, load loader) (*Scenario, error) {
-	// The parser takes any line break for one; so do we when lines are counted.
+	// The parser accepts any line break; so do we when lines are counted.
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
 	root, err := tree.Parse(name, []byte(text), "a scenario")
 	if err != nil {

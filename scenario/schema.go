@@ -18,28 +18,28 @@ import (
 // schema is a scenario file.
 type schema struct {
 	sourcePos
-	Name             string         `yaml:"name"`
-	About            string         `yaml:"about"`
-	Seed             uint64         `yaml:"seed"`
-	Duration         time.Duration  `yaml:"duration"`
-	StopWhenFinished bool           `yaml:"stop-when-finished"`
-	Topology         decodedElsewhere        `yaml:"topology"`
-	Fabric           fabricSpec     `yaml:"fabric"`
-	Traffic          []trafficItem  `yaml:"traffic"`
-	Services         []serviceSpec  `yaml:"services"`
-	Moves            []migrationSpec     `yaml:"moves"`
-	BGP              bgpSpec        `yaml:"bgp"`
-	Faults           []faultItem    `yaml:"faults"`
-	Clocks           []clockSpec    `yaml:"clocks"`
-	Telemetry        []programItem  `yaml:"telemetry"`
-	Agents           agentsSpec     `yaml:"agents"`
-	Management       managementSpec `yaml:"management"`
-	Expect           expectSpec     `yaml:"expect"`
-	Traces           tracesSpec     `yaml:"traces"`
-	Output           outputSpec     `yaml:"output"`
+	Name             string           `yaml:"name"`
+	About            string           `yaml:"about"`
+	Seed             uint64           `yaml:"seed"`
+	Duration         time.Duration    `yaml:"duration"`
+	StopWhenFinished bool             `yaml:"stop-when-finished"`
+	Topology         decodedElsewhere `yaml:"topology"`
+	Fabric           fabricSpec       `yaml:"fabric"`
+	Traffic          []trafficItem    `yaml:"traffic"`
+	Services         []serviceSpec    `yaml:"services"`
+	Moves            []migrationSpec  `yaml:"moves"`
+	BGP              bgpSpec          `yaml:"bgp"`
+	Faults           []faultItem      `yaml:"faults"`
+	Clocks           []clockSpec      `yaml:"clocks"`
+	Telemetry        []programItem    `yaml:"telemetry"`
+	Agents           agentsSpec       `yaml:"agents"`
+	Management       managementSpec   `yaml:"management"`
+	Expect           expectSpec       `yaml:"expect"`
+	Traces           tracesSpec       `yaml:"traces"`
+	Output           outputSpec       `yaml:"output"`
 }
 
-// decodedElsewhere is read elsewhere.
+// decodedElsewhere is a section that is decoded elsewhere.
 type decodedElsewhere struct{}
 
 func (*decodedElsewhere) decode(tree.Value, string) error { return nil }
@@ -76,7 +76,7 @@ func (sc *schema) resolveManagement(s *Scenario, e *env) (err error) {
 		InBand: m.InBand, Priority: m.Priority, Unpaused: m.Unpaused,
 	}
 	if m.InBand != m.Collector.given() {
-		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
+		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector with in-band on, and none with off", onOff(m.InBand), m.Collector.text)
 	}
 	if m.InBand {
 		s.Management.Collector, err = e.host(m.Collector)
@@ -104,7 +104,7 @@ type outputSpec struct {
 	Capture       []ref         `yaml:"pcap"`
 }
 
-// resolve looks up all names and makes the scenario.
+// resolve resolves all names and builds the scenario.
 func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if sc.Duration <= 0 {
 		return nil, sc.errorf("duration", "duration %v, want above 0", sc.Duration)
@@ -184,7 +184,7 @@ func (sc *schema) resolveFaults(s *Scenario, e *env) error {
 	return nil
 }
 
-// routeChange is when routing hears of a link.
+// routeChange is when routing reacts to a link.
 type routeChange struct {
 	at   model.Time
 	link int
@@ -199,7 +199,7 @@ func (s *linkDownSpec) routeChange(link int) []routeChange {
 	return list
 }
 
-// routeChanges says which links are out from when on.
+// routeChanges returns which links are down from when on.
 func routeChanges(learned []routeChange) (changes []RouteChange) {
 	slices.SortStableFunc(learned, func(a, b routeChange) int { return cmp.Compare(a.at, b.at) })
 	down := make(map[int]int)
@@ -225,7 +225,7 @@ func (sc *schema) resolveClocks(s *Scenario, e *env) error {
 		}
 		for _, id := range ids {
 			if seen[id] {
-				return c.errorf("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
+				return c.errorf("nodes", "clock of %s is set twice, want it once", e.fabric.Node(id).Name)
 			}
 			seen[id] = true
 			s.Clocks = append(s.Clocks, Clock{id, sim.Clock{Offset: time.Duration(c.Offset), Drift: float64(c.Drift)}})

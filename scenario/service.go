@@ -9,13 +9,13 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// serviceSpec is one item of the section services: a virtual address that muxes
-// answer for.
+// serviceSpec is one item of the section services: a virtual address and its
+// backends.
 type serviceSpec struct {
 	sourcePos
 	VIP      ref           `yaml:"vip"`
-	Backends []ref         `yaml:"backends"` // hosts, or addresses behind them
-	Delay    time.Duration `yaml:"delay"`    // that a mux takes for a packet
+	Backends []ref         `yaml:"backends"` // hosts, or addresses of hosts
+	Delay    time.Duration `yaml:"delay"`    // of a mux per packet
 }
 
 func (sc *schema) resolveServices(s *Scenario, e *env) error {
@@ -46,7 +46,7 @@ func (sc *schema) resolveServices(s *Scenario, e *env) error {
 // bgpSpec is the section bgp.
 type bgpSpec struct {
 	sourcePos
-	Keepalive time.Duration `yaml:"keepalive"` // between two of them
+	Keepalive time.Duration `yaml:"keepalive"` // interval
 }
 
 func (b *bgpSpec) interval() (time.Duration, error) {
@@ -56,7 +56,7 @@ func (b *bgpSpec) interval() (time.Duration, error) {
 	return b.Keepalive, nil
 }
 
-// address reads what may be one.
+// address parses an address, if it is one.
 func (p *ref) address() (model.Addr, bool) {
 	a, err := netip.ParseAddr(p.text)
 	if err != nil || a.Zone() != "" || a.Is4In6() {
@@ -65,7 +65,8 @@ func (p *ref) address() (model.Addr, bool) {
 	return model.AddrOf(a), true
 }
 
-// endpoint reads an end of a flow: a host, or an address and the nodes that own it.
+// endpoint reads an endpoint of a flow: a host, or an address and the nodes
+// that own it.
 func (n names) endpoint(r ref) (host model.NodeID, a model.Addr, owners []model.NodeID, err error) {
 	if _, named := n.fabric.ByName(r.text); named {
 		host, err = n.host(r)
@@ -76,24 +77,24 @@ func (n names) endpoint(r ref) (host model.NodeID, a model.Addr, owners []model.
 		return 0, a, nil, r.Errorf("there is no node %q, want one of the topology, or an address", r.text)
 	}
 	if owners = n.fabric.Owners(a); len(owners) == 0 {
-		return 0, a, nil, r.Errorf("%v is nobody's address, want one of the topology's nodes or nets", a)
+		return 0, a, nil, r.Errorf("no node owns %v, want an address of the topology's nodes or nets", a)
 	}
 	return 0, a, owners, nil
 }
 
-// source reads where a flow comes from: a host, or an address behind one.
+// source reads the source of a flow: a host, or an address of one.
 func (n names) source(r ref) (model.NodeID, model.Addr, error) {
 	id, a, owners, err := n.endpoint(r)
 	if err != nil || owners == nil {
 		return id, a, err
 	}
 	if len(owners) > 1 || n.fabric.Node(owners[0]).Role != topo.Host {
-		return 0, a, r.Errorf("%v is behind %s, want an address of one host", a, n.list(owners))
+		return 0, a, r.Errorf("%s owns %v, want an address of one host", a, n.list(owners))
 	}
 	return owners[0], a, nil
 }
 
-// hostOrAddress reads a host, for its own address of a family, or an address.
+// hostOrAddress reads a host, for its address of a family, or an address.
 func (n names) hostOrAddress(r ref, v6 bool) (model.Addr, error) {
 	id, a, owners, err := n.endpoint(r)
 	if err != nil || owners != nil {
@@ -124,11 +125,11 @@ func (n names) list(ids []model.NodeID) (text string) {
 	return text
 }
 
-// slowMuxSpec makes a mux take longer.
+// slowMuxSpec adds a delay to a mux.
 type slowMuxSpec struct {
 	schedule
 	Mux   ref           `yaml:"mux"`
-	Delay time.Duration `yaml:"delay"` // beyond the usual
+	Delay time.Duration `yaml:"delay"` // added to the service's
 }
 
 func (s *slowMuxSpec) fault(e *env) (sim.Fault, error) {
@@ -142,7 +143,7 @@ func (s *slowMuxSpec) fault(e *env) (sim.Fault, error) {
 	return sim.SlowMux{Host: id, Delay: s.Delay}, err
 }
 
-// misdirectingMuxSpec makes a mux treat some flows wrongly.
+// misdirectingMuxSpec makes a mux misdirect some flows.
 type misdirectingMuxSpec struct {
 	schedule
 	Mux   ref    `yaml:"mux"`

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// Session is a scenario that its caller plays, by Network.Run, for as long as
-// it likes. Nothing is recorded and nothing judged: all that is known of it is
-// what its telemetry says, so it may go on for ever in the same memory.
+// Session is a scenario that its caller runs, by Network.Run, for any length of
+// time. Nothing is recorded and nothing judged: only its telemetry is known, so
+// it can run for ever in bounded memory.
 type Session struct {
 	Network  *sim.Network
 	Programs map[model.NodeID][]inswitch.Program // of telemetry, by switch
@@ -17,7 +17,7 @@ type Session struct {
 	x *session
 }
 
-// Open assembles a scenario whose reports go to sink. Nothing has happened yet.
+// Open assembles a scenario whose reports go to sink. Nothing has run yet.
 func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 	x, err := assemble(s, Options{Sink: sink, unrecorded: true})
 	if err != nil {
@@ -31,7 +31,8 @@ func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
 
 // Settle ends the run: switch CPUs finish what they were asked for, and the
-// management network delivers the reports in flight. Simulated time stands still.
+// management network delivers the reports in flight. Simulated time does not
+// advance.
 func (s *Session) Settle() {
 	if s.x.mgmt != nil {
 		s.x.mgmt.Drain(s.x.hosts)

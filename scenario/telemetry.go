@@ -15,26 +15,26 @@ import (
 
 // Program is a telemetry program and the switches that run it.
 type Program struct {
-	Position    Position
+	Position Position
 	Kind     string
 	Switches []model.NodeID // nil: all
-	// ListPerSwitch is for programs that append to a list of each switch's own,
-	// the first of Given and the switch's id added; others share one list, or
-	// as many as Lists says.
+	// ListPerSwitch is for programs that append to a separate list per switch,
+	// the first of ProgramInputs plus the switch's id; others share one list,
+	// or as many as Lists says.
 	ListPerSwitch bool
-	Lists         int                                                          // of one program where they are neither one nor one per switch; 0: one
+	Lists         int                                                                  // of one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
 }
 
-// ProgramInputs is what a program gets from the scenario beside its own settings.
+// ProgramInputs is what a program gets from the scenario besides its settings.
 type ProgramInputs struct {
-	Seed uint64     // of this program in this switch; the same in every run of the same seed
-	List dta.ListID // its own, or the first of them
-	MaxReportBytes int        // most bytes of data that a report may have
+	Seed           uint64     // of this program in this switch; the same in every run of the same seed
+	List           dta.ListID // its list, or the first of them
+	MaxReportBytes int        // maximum bytes of data in a report
 }
 
-// FirstList is the first list that a program of Telemetry appends to. Lists are
-// numbered in the order of programs, so that no two share one.
+// FirstList returns the first list that a program of Telemetry appends to.
+// Lists are numbered in the order of programs, so that no two share one.
 func (s *Scenario) FirstList(program int) (first dta.ListID) {
 	for _, p := range s.Telemetry[:program] {
 		if p.ListPerSwitch {
@@ -48,22 +48,22 @@ func (s *Scenario) FirstList(program int) (first dta.ListID) {
 
 // programSpec is one item of the section telemetry.
 type programSpec interface {
-	// program checks the settings and fills in what makes the program.
+	// program checks the settings and fills in the program.
 	program(p *Program) error
 	header() *programHeader
 }
 
-// programHeader is what all programs have.
+// programHeader is what all programs have in common.
 type programHeader struct {
 	sourcePos
 	Kind     string `yaml:"kind"`
-	Switches []ref  `yaml:"switches"` // left out: all
+	Switches []ref  `yaml:"switches"` // default: all
 }
 
 func (p *programHeader) header() *programHeader { return p }
 
-// programKinds are made with their defaults; what a file leaves out stays so. A
-// program that is added here is one that scenario files can name.
+// programKinds returns specs with their defaults. A program that is added here
+// can be used in scenario files.
 var programKinds = map[string]func() programSpec{
 	"flowset": func() programSpec { return defaultFlowset() },
 	"epoch":   func() programSpec { return defaultEpoch() },
@@ -102,8 +102,8 @@ func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 	return nil
 }
 
-// attachPrograms puts the programs into their switches, each with its own pipeline in
-// the order of the file, and connects them to the collector.
+// attachPrograms attaches the programs to their switches, each with a pipeline
+// in the order of the file, and connects them to the collector.
 func (x *session) attachPrograms(o Options) error {
 	if len(x.s.Telemetry) == 0 {
 		return nil
@@ -155,13 +155,13 @@ func (x *session) attachPrograms(o Options) error {
 	return nil
 }
 
-// seedOf is a program's seed in one switch.
+// seedOf returns a program's seed in one switch.
 func seedOf(seed uint64, program int, id model.NodeID) uint64 {
 	k := model.FlowKey{Src: model.Addr{Lo: uint64(id)}, Dst: model.Addr{Lo: uint64(program)}}
 	return k.Hash(seed)
 }
 
-// carrier is the network by which reports travel.
+// carrier returns the network that carries reports.
 func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
 	m := &x.s.Management
 	if m.InBand {
@@ -172,8 +172,8 @@ func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
 	}, sink)
 }
 
-// Telemetry accounts for the reports of all switches. Reports are delivered,
-// lost with a reason, or still on their way when the run ends.
+// Telemetry counts the reports of all switches. Reports are delivered, lost
+// with a reason, or in flight when the run ends.
 type Telemetry struct {
 	Switches  int               `json:"switches"` // that run programs
 	Reports   uint64            `json:"reports"`
@@ -182,10 +182,10 @@ type Telemetry struct {
 	Lost      map[string]uint64 `json:"lost,omitempty"`
 	Datagrams uint64            `json:"datagrams"`
 	Bytes     model.Bytes       `json:"bytes"`             // of datagrams
-	Refused   map[string]uint64 `json:"refused,omitempty"` // actions of programs that could not be done
+	Refused   map[string]uint64 `json:"refused,omitempty"` // actions of programs that could not be executed
 }
 
-// telemetry sums up what the switches count.
+// telemetry sums up the counters of the switches.
 func (x *session) telemetry() *Telemetry {
 	if len(x.hosts) == 0 {
 		return nil
@@ -208,11 +208,11 @@ func (x *session) telemetry() *Telemetry {
 	return t
 }
 
-// String is one line: how many reports were made, and what became of them.
+// String returns one line: how many reports were made, and their outcome.
 func (t *Telemetry) String() string {
 	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", plural.Count(t.Switches, "switch"), plural.Count(t.Reports, "report"), t.Delivered)
 	if t.InFlight > 0 {
-		text += fmt.Sprintf(", %d underway", t.InFlight)
+		text += fmt.Sprintf(", %d in flight", t.InFlight)
 	}
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
 		text += fmt.Sprintf(", %d lost (%s)", t.Lost[why], why)
@@ -224,7 +224,7 @@ func (t *Telemetry) String() string {
 	return text
 }
 
-// lost is how many reports will never arrive.
+// lost returns the number of lost reports.
 func (t *Telemetry) lost() (n uint64) {
 	for _, k := range t.Lost {
 		n += k

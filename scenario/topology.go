@@ -10,8 +10,8 @@ import (
 // loader reads a file that a scenario names.
 type loader func(path string) ([]byte, error)
 
-// readTopology reads the topology of a scenario: written out as in topology
-// files, or named with file. root is the whole document.
+// readTopology reads the topology of a scenario: inline as in topology files,
+// or named with file. root is the whole document.
 func readTopology(root tree.Value, data []byte, load loader) (*file.Document, error) {
 	list, err := root.Entries("the file")
 	if err != nil {
@@ -50,8 +50,8 @@ func readTopologyFile(e tree.Entry, load loader) (*file.Document, error) {
 	return file.Parse(path, data)
 }
 
-// relativeTo is where a file that another file names is: relative to that file's
-// folder.
+// relativeTo returns the path of a file named in another: relative to that
+// file's folder.
 func relativeTo(from, name string) string {
 	if filepath.IsAbs(name) {
 		return name

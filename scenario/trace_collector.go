@@ -12,28 +12,29 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// Traces is how the mirrors of a run are put together, where something is
-// expected of what they tell.
+// Traces are the settings of trace assembly, where the scenario expects
+// something of traces.
 type Traces struct {
 	Close  time.Duration // after which a trace is complete
-	Settle time.Duration // after a change of routes, in which packets may be anywhere
+	Settle time.Duration // after a change of routes, while packets may take old or new ones
 }
 
 // DefaultTraces fits runs of milliseconds.
 func DefaultTraces() Traces { return Traces{Close: time.Millisecond, Settle: time.Millisecond} }
 
-// traceCollector puts the mirrors of a run together as they come, and knows nothing of
-// the run but them and the intended routes.
+// traceCollector assembles the mirrors of a run into traces as they arrive, and
+// knows only them and the intended routes.
 type traceCollector struct {
 	first, end dta.ListID
 	assemblers []*trace.Assembler // by list
 	judge      *trace.Judge
-	symptoms      *symptom.Collector
+	symptoms   *symptom.Collector
 	complete   uint64 // traces
-	malformed    uint64 // reports that are no mirrors
+	malformed  uint64 // malformed mirrors
 }
 
-// traced says which program mirrors, if something is expected of traces.
+// traced returns the program that mirrors, if the scenario expects something of
+// traces.
 func (s *Scenario) traced() (program int, ok bool) {
 	if s.ExpectTraces == nil {
 		return 0, false
@@ -42,7 +43,8 @@ func (s *Scenario) traced() (program int, ok bool) {
 	return program, program >= 0
 }
 
-// collectTraces has mirrors pass by analyzers on their way to the sink.
+// collectTraces returns a sink that passes mirrors to analyzers before the
+// given sink.
 func (x *session) collectTraces(sink simhost.Sink) (simhost.Sink, error) {
 	program, ok := x.s.traced()
 	if !ok {
@@ -78,7 +80,7 @@ func (t *traceCollector) addTrace(tr *trace.Trace) {
 	t.symptoms.AddTrace(tr)
 }
 
-// addDatagram takes the mirrors of a datagram.
+// addDatagram adds the mirrors of a datagram.
 func (t *traceCollector) addDatagram(at model.Time, datagram []byte) {
 	var r dta.Reader
 	if r.Reset(datagram) != nil {
@@ -99,7 +101,7 @@ func (t *traceCollector) addDatagram(at model.Time, datagram []byte) {
 }
 
 // finish closes the traces that are complete at the end of the run. The others
-// say nothing: their packets were still underway.
+// are not judged: their packets were in flight.
 func (t *traceCollector) finish(now model.Time) {
 	for _, a := range t.assemblers {
 		a.Advance(now)

@@ -12,20 +12,20 @@ import (
 
 // trafficSpec is one item of the section traffic.
 type trafficSpec interface {
-	// generator makes a generator of it, names looked up. A span or stop left
-	// at 0 means: to the end of the run.
+	// generator returns the generator, with names resolved. A duration or stop
+	// of 0 means: to the end of the run.
 	generator(e *env) (traffic.Generator, error)
 	named() string
 	from() *sourcePos
 }
 
-// env is what specs are resolved in.
+// env is what specs are resolved with.
 type env struct {
 	names
 	load loader
 }
 
-// trafficKinds are made with their defaults; what a file leaves out stays so.
+// trafficKinds returns specs with their defaults.
 var trafficKinds = map[string]func() trafficSpec{
 	"poisson": func() trafficSpec {
 		d := traffic.DefaultPoisson()
@@ -56,11 +56,11 @@ var trafficKinds = map[string]func() trafficSpec{
 	"flow-file":  func() trafficSpec { return &flowFileSpec{} },
 }
 
-// trafficHeader is what all items have.
+// trafficHeader is what all items have in common.
 type trafficHeader struct {
 	sourcePos
 	Kind string `yaml:"kind"`
-	Name string `yaml:"name"` // in results; the kind where it is left out
+	Name string `yaml:"name"` // in results; default: the kind
 }
 
 func (h *trafficHeader) named() string { return cmp.Or(h.Name, h.Kind) }
@@ -87,7 +87,7 @@ type poissonSpec struct {
 	trafficHeader
 	class
 	Hosts    []ref         `yaml:"hosts"`
-	Sizes    ref           `yaml:"sizes"` // a name of sim/traffic, or a file
+	Sizes    ref           `yaml:"sizes"` // a distribution of sim/traffic, or a file
 	Load     share         `yaml:"load"`
 	Start    model.Time    `yaml:"start"`
 	Duration time.Duration `yaml:"duration"`
@@ -162,7 +162,7 @@ func (s *incastSpec) generator(e *env) (traffic.Generator, error) {
 	g.Receivers, err1 = e.hosts(s.Receivers)
 	g.Senders, err2 = e.hosts(s.Senders)
 	if len(g.Senders) > 0 && !s.has("fanin") {
-		g.Fanin = 0 // all that are named
+		g.Fanin = 0 // default: all that are named
 	}
 	return g, cmp.Or(err1, err2)
 }
@@ -247,7 +247,7 @@ type job struct {
 	trafficHeader
 	class
 	Hosts      []ref         `yaml:"hosts"` // in rank order
-	Bytes      model.Bytes   `yaml:"bytes"` // that each host holds
+	Bytes      model.Bytes   `yaml:"bytes"` // of each host
 	Start      model.Time    `yaml:"start"`
 	Iterations int           `yaml:"iterations"`
 	Compute    time.Duration `yaml:"compute"`
@@ -282,7 +282,7 @@ func (s *allToAllSpec) generator(e *env) (traffic.Generator, error) {
 	return traffic.AllToAll{Job: j, Window: s.Window}, err
 }
 
-// trafficItem reads one item of a kind that it names.
+// trafficItem decodes one item by its kind.
 type trafficItem struct{ trafficSpec }
 
 func (p *trafficItem) decode(v tree.Value, what string) (err error) {
@@ -290,7 +290,7 @@ func (p *trafficItem) decode(v tree.Value, what string) (err error) {
 	return err
 }
 
-// untilEnd lets what has no end of its own go on to the end of the run.
+// untilEnd makes generators without an end run to the end of the run.
 func untilEnd(g traffic.Generator, end model.Time) traffic.Generator {
 	switch g := g.(type) {
 	case traffic.Poisson:

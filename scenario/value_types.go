@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// Types of values that only scenario files have.
+// Types of values in scenario files.
 
 // share is a part of a whole, "0.3" or "30%".
 type share float64
@@ -34,11 +34,11 @@ func parseShare(s string) (float64, error) {
 	return f, nil
 }
 
-// signedSpan is a span that may be negative.
+// signedSpan is a duration that may be negative.
 type signedSpan time.Duration
 
 func (p *signedSpan) decode(v tree.Value, what string) error {
-	return scalar(v, what, "a span of time such as 10us or -3ms", func(s string) error {
+	return scalar(v, what, "a duration such as 10us or -3ms", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if s == "0" {
 			d, err = 0, nil
@@ -48,7 +48,7 @@ func (p *signedSpan) decode(v tree.Value, what string) error {
 	})
 }
 
-// drift is how much a clock gains, "5ppm" or "5e-6".
+// drift is the drift of a clock, "5ppm" or "5e-6".
 type drift float64
 
 // maxDrift is far beyond any clock, and keeps times within 64 bits.
@@ -87,11 +87,11 @@ func (p *autoBytes) decode(v tree.Value, what string) error {
 	})
 }
 
-// pauseTime is a span, or "forever", which is 0.
+// pauseTime is a duration, or "forever", which is 0.
 type pauseTime time.Duration
 
 func (p *pauseTime) decode(v tree.Value, what string) error {
-	return scalar(v, what, "forever or a span of time such as 300us", func(s string) error {
+	return scalar(v, what, "forever or a duration such as 300us", func(s string) error {
 		if s == "forever" {
 			*p = 0
 			return nil
@@ -105,7 +105,7 @@ func (p *pauseTime) decode(v tree.Value, what string) error {
 	})
 }
 
-// alphaShift is the share of free buffer that a queue may take, "1/8" or
+// alphaShift is the share of free buffer that a queue may use, "1/8" or
 // "0.125", as the power of two it divides by.
 type alphaShift uint8
 
@@ -124,7 +124,7 @@ func (p *alphaShift) decode(v tree.Value, what string) error {
 	})
 }
 
-// ref is a name that is looked up when the fabric is known.
+// ref is a name that is resolved when the fabric is known.
 type ref struct {
 	Position
 	text string
@@ -137,5 +137,5 @@ func (p *ref) decode(v tree.Value, what string) (err error) {
 	return err
 }
 
-// given tells whether the file has it.
+// given reports whether the file has it.
 func (p *ref) given() bool { return p.text != "" }

@@ -381,7 +381,7 @@ func TestRoutesAllocs(t *testing.T) {
 	}
 }
 
-// TestLargeFabricFitsInMemory holds the promise of compact routes: a fat-tree
+// TestLargeFabricFitsInMemory checks the promise of compact routes: a fat-tree
 // of 8,192 hosts and 1,280 switches in less than 500 MB.
 func TestLargeFabricFitsInMemory(t *testing.T) {
 	if testing.Short() {

@@ -156,7 +156,7 @@ func drawFilter(t *rapid.T, depth int) reference {
 	}, func(a, b string) bool { return a < b }, false)
 }
 
-func TestMatchesTheTwin(t *testing.T) {
+func TestMatchesTheReference(t *testing.T) {
 	s := testSchema()
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawFilter(t, 4)

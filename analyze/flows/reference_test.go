@@ -168,10 +168,10 @@ func (s *slowSwitch) determined() map[model.FlowKey]uint64 {
 	return out
 }
 
-// TestNetEqualsTwin compares with FlowDecode flow by flow and with elimination:
+// TestNetEqualsReference compares with FlowDecode flow by flow and with elimination:
 // the same flows everywhere, and no count called exact that the equations do
 // not determine. Filters are large enough for no false positive.
-func TestNetEqualsTwin(t *testing.T) {
+func TestNetEqualsReference(t *testing.T) {
 	fabric := fatTree(t, 4)
 	could, did := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,52 +9,52 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Config says what belongs together.
+// Config sets which evidence belongs together.
 type Config struct {
-	// QuietPeriod is how long after its last evidence an incident is over.
+	// QuietPeriod is how long after its last evidence an incident is closed.
 	QuietPeriod time.Duration
-	// TimeTolerance is how far the beginnings of two statements may lie from the life
-	// of an incident for them to be of one: sources see trouble at the pace of
+	// TimeTolerance is how far the start of evidence may lie outside the life of
+	// an incident for it to belong to it: sources detect faults at the pace of
 	// their slots, epochs and polls.
 	TimeTolerance time.Duration
-	MaxOpen  int // most that are open at a time; the quietest is closed early for one more
-	// LastID is the number of the last incident of an earlier joiner, whose numbers
-	// go on here.
+	MaxOpen       int // limit of open incidents; beyond it the one with the oldest evidence is closed early
+	// LastID is the number of the last incident of an earlier correlator, whose
+	// numbers continue here.
 	LastID uint64
 }
 
-// DefaultConfig suits slots of 10 ms and polls that take a tenth of a second.
+// DefaultConfig suits slots of 10 ms and polls that take 100 ms.
 func DefaultConfig() Config {
 	return Config{QuietPeriod: 150 * time.Millisecond, TimeTolerance: 50 * time.Millisecond, MaxOpen: 256}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for settings that cannot work.
 func (c *Config) Check() error {
 	switch {
 	case c.QuietPeriod <= 0:
-		return fmt.Errorf("incident: quiet %v, want above 0", c.QuietPeriod)
+		return fmt.Errorf("incident: quiet period %v, want above 0", c.QuietPeriod)
 	case c.TimeTolerance < 0:
-		return fmt.Errorf("incident: apart %v, want 0 or more", c.TimeTolerance)
+		return fmt.Errorf("incident: time tolerance %v, want 0 or more", c.TimeTolerance)
 	case c.MaxOpen < 1:
-		return fmt.Errorf("incident: %d open, want 1 or more", c.MaxOpen)
+		return fmt.Errorf("incident: limit of %d open incidents, want at least 1", c.MaxOpen)
 	}
 	return nil
 }
 
-// Correlator keeps the incidents that are open. One goroutine uses it.
+// Correlator keeps the open incidents. One goroutine uses it.
 type Correlator struct {
-	cfg  Config
-	nextID uint64
-	open []*Incident
-	closedChanges []*Incident // closed, or added to afterwards, since Changed was asked
-	remembered []*Incident // closed ones that late evidence may still be about
-	matches []*Incident // that a statement belongs to; its memory is used again
+	cfg           Config
+	nextID        uint64
+	open          []*Incident
+	closedChanges []*Incident // closed, or changed after that, since TakeChanged
+	remembered    []*Incident // closed ones that late evidence may still join
+	matches       []*Incident // scratch memory: the incidents that evidence belongs to
 
-	// ClosedEarly counts incidents that were closed for want of room.
+	// ClosedEarly counts incidents that were closed to keep to MaxOpen.
 	ClosedEarly uint64
 }
 
-// New makes a joiner that has heard nothing.
+// New returns a correlator without incidents.
 func New(cfg Config) (*Correlator, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -62,77 +62,77 @@ func New(cfg Config) (*Correlator, error) {
 	return &Correlator{cfg: cfg, nextID: cfg.LastID + 1}, nil
 }
 
-// AddEvidence files a statement and returns its incident, which may be new. Where it
-// connects two that were apart, what explains less becomes part of what explains
-// more, and of equals the younger part of the older.
-func (j *Correlator) AddEvidence(e Evidence) *Incident {
-	home := j.findIncident(&e)
-	if home == nil {
-		home = &Incident{ID: j.nextID}
-		j.nextID++
-		if len(j.open) >= j.cfg.MaxOpen {
-			j.closeStalest()
+// AddEvidence adds evidence and returns its incident, which may be new. If it
+// connects two incidents, the one that explains less becomes part of the one
+// that explains more, and among equals the younger part of the older.
+func (c *Correlator) AddEvidence(e Evidence) *Incident {
+	match := c.findIncident(&e)
+	if match == nil {
+		match = &Incident{ID: c.nextID}
+		c.nextID++
+		if len(c.open) >= c.cfg.MaxOpen {
+			c.closeStalest()
 		}
-		j.open = append(j.open, home)
+		c.open = append(c.open, match)
 	}
-	home.addEvidence(&e)
-	return home
+	match.addEvidence(&e)
+	return match
 }
 
-// AddSupporting files a statement if an open incident speaks of the same, and returns
-// it; else nil.
-func (j *Correlator) AddSupporting(e Evidence) *Incident {
-	home := j.findIncident(&e)
-	if home != nil {
-		home.addEvidence(&e)
+// AddSupporting adds evidence if it belongs to an existing incident, and
+// returns that; otherwise nil.
+func (c *Correlator) AddSupporting(e Evidence) *Incident {
+	match := c.findIncident(&e)
+	if match != nil {
+		match.addEvidence(&e)
 	}
-	return home
+	return match
 }
 
-// FindExplanation returns the open incident that explains a statement best, or nil. The
-// statement is not filed.
-func (j *Correlator) FindExplanation(e Evidence) (best *Incident) {
-	for _, in := range j.open {
-		if j.isAbout(in, &e) && (best == nil || explains(in, best)) {
+// FindExplanation returns the open incident that explains evidence best, or
+// nil. The evidence is not added.
+func (c *Correlator) FindExplanation(e Evidence) (best *Incident) {
+	for _, in := range c.open {
+		if c.isAbout(in, &e) && (best == nil || explains(in, best)) {
 			best = in
 		}
 	}
 	return best
 }
 
-// findIncident finds the incident that e belongs to, or nil: of several the one that
-// explains most. Those that e shows to be one become one.
-func (j *Correlator) findIncident(e *Evidence) (home *Incident) {
-	list := j.matches[:0]
-	for _, in := range j.open {
-		if j.isAbout(in, e) {
+// findIncident finds the incident that e belongs to, or nil: of several the one
+// that explains most. It merges those that e shows to be one.
+func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
+	list := c.matches[:0]
+	for _, in := range c.open {
+		if c.isAbout(in, e) {
 			list = append(list, in)
-			if home == nil || explains(in, home) {
-				home = in
+			if match == nil || explains(in, match) {
+				match = in
 			}
 		}
 	}
-	j.matches = list
+	c.matches = list
 	for _, in := range list {
-		if in == home || in.Closed || !j.canMerge(home, in, e) {
+		if in == match || in.Closed || !c.canMerge(match, in, e) {
 			continue
 		}
 		part := in
-		if !explains(home, in) && in.ID < home.ID {
-			part, home = home, in
+		if !explains(match, in) && in.ID < match.ID {
+			part, match = match, in
 		}
-		home.absorb(part)
-		part.MergedInto = home.ID
-		j.closeAt(slices.Index(j.open, part))
+		match.absorb(part)
+		part.MergedInto = match.ID
+		c.closeAt(slices.Index(c.open, part))
 	}
-	if home != nil {
-		return home
+	if match != nil {
+		return match
 	}
-	// Some sources speak late: a switch's processor takes its time.
-	for _, in := range slices.Backward(j.remembered) {
-		if e.From <= in.Last && j.isAbout(in, e) {
+	// Some sources report late: a switch CPU takes 80 ms to read its telemetry.
+	for _, in := range slices.Backward(c.remembered) {
+		if e.From <= in.Last && c.isAbout(in, e) {
 			if !in.changed {
-				j.closedChanges = append(j.closedChanges, in)
+				c.closedChanges = append(c.closedChanges, in)
 			}
 			return in
 		}
@@ -140,7 +140,7 @@ func (j *Correlator) findIncident(e *Evidence) (home *Incident) {
 	return nil
 }
 
-// explains tells whether the cause of a says more than that of b.
+// explains reports whether the cause of a explains more than that of b.
 func explains(a, b *Incident) bool {
 	return a.Confirmed && !b.Confirmed || a.Confirmed == b.Confirmed && a.Cause > b.Cause
 }
@@ -148,26 +148,26 @@ func explains(a, b *Incident) bool {
 // MaxRemembered is how many closed incidents late evidence may join.
 const MaxRemembered = 64
 
-// isAbout tells whether e speaks of an incident: its time fits, its cause can
-// be the same trouble, and it shares the place or a flow.
-func (j *Correlator) isAbout(in *Incident, e *Evidence) bool {
-	if e.From > in.Last.Add(j.cfg.TimeTolerance) || e.At < in.Begin.Add(-j.cfg.TimeTolerance) {
+// isAbout reports whether e belongs to an incident: its time fits, its cause
+// can be the same fault, and it shares a node or a flow.
+func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
+	if e.From > in.Last.Add(c.cfg.TimeTolerance) || e.At < in.Begin.Add(-c.cfg.TimeTolerance) {
 		return false
 	}
 	if !in.Cause.Related(e.Cause) && !in.hasSameEvidence(e) {
 		return false
 	}
-	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.TimeTolerance) {
-		return false // what began so much later cannot have caused it
+	if e.Cause > in.Cause && e.From > in.Begin.Add(c.cfg.TimeTolerance) {
+		return false // what started that much later cannot be the cause
 	}
 	if !e.Confirmed && e.Cause > in.Cause && e.Cause.Family() != in.Cause.Family() {
-		return false // a guess at more than what is known supports nothing
+		return false // an unconfirmed larger cause supports nothing
 	}
 	if in.Cause == e.Cause && in.Cause.FabricWide() {
-		return true // switches that hash alike are many, and one trouble
+		return true // many switches with the same hash function are one fault
 	}
 	if in.Cause == e.Cause && in.Cause.PerPort() && in.Location != e.Location {
-		return false // every queue has its own; else all queues of a fabric would hang together
+		return false // each congested queue is separate; otherwise all queues of a fabric would be connected
 	}
 	near := e.anyNode(func(n model.NodeID) bool {
 		_, found := slices.BinarySearch(in.Nodes, n)
@@ -189,17 +189,18 @@ func (j *Correlator) isAbout(in *Incident, e *Evidence) bool {
 	return false
 }
 
-// hasSameEvidence tells whether an incident heard the same of the same place before, when it
-// had another cause perhaps: what goes on there is no second trouble.
+// hasSameEvidence reports whether an incident has the same evidence of the same
+// location already, perhaps from when it had another cause: what continues
+// there is no second fault.
 func (in *Incident) hasSameEvidence(e *Evidence) bool {
 	return slices.ContainsFunc(in.Timeline, func(t Evidence) bool {
 		return t.Source == e.Source && t.Cause == e.Cause && t.Location == e.Location
 	})
 }
 
-// canMerge tells whether two incidents that e belongs to are one: e is sure,
-// and their causes fit together, or both are consequences of e.
-func (j *Correlator) canMerge(a, b *Incident, e *Evidence) bool {
+// canMerge reports whether two incidents that e belongs to are one: e is
+// confirmed, and their causes are related, or both are consequences of e.
+func (c *Correlator) canMerge(a, b *Incident, e *Evidence) bool {
 	if !e.Confirmed {
 		return false
 	}
@@ -209,13 +210,13 @@ func (j *Correlator) canMerge(a, b *Incident, e *Evidence) bool {
 	if b.Cause > a.Cause {
 		a, b = b, a
 	}
-	if a.Cause > b.Cause && a.Begin > b.Begin.Add(j.cfg.TimeTolerance) {
-		return false // what began so much later cannot have caused it
+	if a.Cause > b.Cause && a.Begin > b.Begin.Add(c.cfg.TimeTolerance) {
+		return false // what started that much later cannot be the cause
 	}
 	return a.Cause.Related(b.Cause)
 }
 
-// absorb takes over all of another incident.
+// absorb takes over all evidence of another incident.
 func (in *Incident) absorb(o *Incident) {
 	begin, found := in.Begin, in.Found
 	if in.Minor && !o.Minor {
@@ -238,48 +239,50 @@ func (in *Incident) absorb(o *Incident) {
 	}
 }
 
-func (j *Correlator) closeStalest() {
+// closeStalest closes the incident with the oldest evidence.
+func (c *Correlator) closeStalest() {
 	at := 0
-	for i, in := range j.open {
-		if in.Last < j.open[at].Last {
+	for i, in := range c.open {
+		if in.Last < c.open[at].Last {
 			at = i
 		}
 	}
-	j.ClosedEarly++
-	j.closeAt(at)
+	c.ClosedEarly++
+	c.closeAt(at)
 }
 
-func (j *Correlator) closeAt(i int) {
-	in := j.open[i]
+// closeAt closes the open incident at an index.
+func (c *Correlator) closeAt(i int) {
+	in := c.open[i]
 	in.Closed, in.changed = true, true
-	j.closedChanges = append(j.closedChanges, in)
+	c.closedChanges = append(c.closedChanges, in)
 	if in.MergedInto == 0 {
-		if len(j.remembered) == MaxRemembered {
-			j.remembered = slices.Delete(j.remembered, 0, 1)
+		if len(c.remembered) == MaxRemembered {
+			c.remembered = slices.Delete(c.remembered, 0, 1)
 		}
-		j.remembered = append(j.remembered, in)
+		c.remembered = append(c.remembered, in)
 	}
-	j.open = slices.Delete(j.open, i, i+1)
+	c.open = slices.Delete(c.open, i, i+1)
 }
 
-// CloseQuiet closes incidents that have been quiet for long enough.
-func (j *Correlator) CloseQuiet(now model.Time) {
-	for i := 0; i < len(j.open); {
-		if now > j.open[i].Last.Add(j.cfg.QuietPeriod) {
-			j.closeAt(i)
+// CloseQuiet closes incidents without evidence for QuietPeriod.
+func (c *Correlator) CloseQuiet(now model.Time) {
+	for i := 0; i < len(c.open); {
+		if now > c.open[i].Last.Add(c.cfg.QuietPeriod) {
+			c.closeAt(i)
 			continue
 		}
 		i++
 	}
 }
 
-// TakeChanged returns the incidents that are new, have changed, or were closed
-// since it was last asked, the oldest first. They are the joiner's own: late
-// evidence may be added even to one that is closed.
-func (j *Correlator) TakeChanged() (list []*Incident) {
-	list = append(list, j.closedChanges...)
-	j.closedChanges = nil
-	for _, in := range j.open {
+// TakeChanged returns the incidents that are new, changed or closed since the
+// last call, the oldest first. They stay the correlator's: late evidence may be
+// added even to a closed one.
+func (c *Correlator) TakeChanged() (list []*Incident) {
+	list = append(list, c.closedChanges...)
+	c.closedChanges = nil
+	for _, in := range c.open {
 		if in.changed {
 			list = append(list, in)
 		}
@@ -291,13 +294,13 @@ func (j *Correlator) TakeChanged() (list []*Incident) {
 	return list
 }
 
-// MarkChanged has Changed tell of an open incident once more: something about it is
-// new that the joiner does not know.
-func (j *Correlator) MarkChanged(id uint64) {
-	for _, in := range j.open {
+// MarkChanged has TakeChanged return an open incident once more: something
+// about it is new that the correlator does not know.
+func (c *Correlator) MarkChanged(id uint64) {
+	for _, in := range c.open {
 		in.changed = in.changed || in.ID == id
 	}
 }
 
-// OpenIncidents returns the incidents that are open, the oldest first.
-func (j *Correlator) OpenIncidents() []*Incident { return j.open }
+// OpenIncidents returns the open incidents, the oldest first.
+func (c *Correlator) OpenIncidents() []*Incident { return c.open }

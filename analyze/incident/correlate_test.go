@@ -19,72 +19,72 @@ func flow(n int) model.FlowKey {
 
 func at(node model.NodeID, port model.PortID) model.Port { return model.Port{Node: node, Port: port} }
 
-func joiner(t rapid.TB) *Correlator {
-	j, err := New(DefaultConfig())
+func newCorrelator(t rapid.TB) *Correlator {
+	c, err := New(DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return c
 }
 
-// TestBlackholeIsOneIncident is three sources about one place: the cause that
-// the counters suspect becomes sure, and nothing is missing in the end.
+// TestBlackholeIsOneIncident: three sources report one location. The cause that the
+// counters suspect is confirmed, and no source is missing in the end.
 func TestBlackholeIsOneIncident(t *testing.T) {
-	j := joiner(t)
+	c := newCorrelator(t)
 	flows := []model.FlowKey{flow(1), flow(2)}
-	in := j.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Location: at(4, 2), Flows: flows})
+	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Location: at(4, 2), Flows: flows})
 	if got := in.MissingSources(); !slices.Equal(got, []anomaly.Source{anomaly.Traces, anomaly.Probes}) {
 		t.Errorf("missing %v, want traces and probes", got)
 	}
-	j.AddEvidence(Evidence{At: 25 * ms, From: 12 * ms, Source: anomaly.Traces, Cause: anomaly.Loss, Confirmed: true, Location: at(4, 0), Flows: flows[:1]})
-	j.AddEvidence(Evidence{At: 40 * ms, From: 12 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Confirmed: true, Location: at(4, 2), Flows: flows[:1], Text: "persistent"})
-	if open := j.OpenIncidents(); len(open) != 1 {
+	c.AddEvidence(Evidence{At: 25 * ms, From: 12 * ms, Source: anomaly.Traces, Cause: anomaly.Loss, Confirmed: true, Location: at(4, 0), Flows: flows[:1]})
+	c.AddEvidence(Evidence{At: 40 * ms, From: 12 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Confirmed: true, Location: at(4, 2), Flows: flows[:1], Text: "persistent"})
+	if open := c.OpenIncidents(); len(open) != 1 {
 		t.Fatalf("%d incidents, want one", len(open))
 	}
 	if in.Cause != anomaly.Blackhole || !in.Confirmed || in.Text != "persistent" || len(in.MissingSources()) != 0 || in.Begin != 10*ms {
-		t.Errorf("incident %+v; want a sure black hole since 10 ms of which nothing is missing", in)
+		t.Errorf("incident %+v; want a confirmed black hole since 10 ms with no source missing", in)
 	}
 }
 
 // TestConsequencesJoinTheirCause lets a loop fill queues and drop packets.
 func TestConsequencesJoinTheirCause(t *testing.T) {
-	j := joiner(t)
-	j.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(5, 1), Extent: []model.NodeID{5, 6}})
-	j.AddEvidence(Evidence{At: 14 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(7, 1), Flows: []model.FlowKey{flow(3)}})
-	if len(j.OpenIncidents()) != 2 {
-		t.Fatalf("%d incidents, want two as long as nothing connects them", len(j.OpenIncidents()))
+	c := newCorrelator(t)
+	c.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(5, 1), Extent: []model.NodeID{5, 6}})
+	c.AddEvidence(Evidence{At: 14 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(7, 1), Flows: []model.FlowKey{flow(3)}})
+	if len(c.OpenIncidents()) != 2 {
+		t.Fatalf("%d incidents, want two as long as nothing connects them", len(c.OpenIncidents()))
 	}
-	in := j.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
-	if len(j.OpenIncidents()) != 1 || in.Cause != anomaly.Loop || in.Location != at(6, 2) {
-		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(j.OpenIncidents()), in.Cause, in.Location)
+	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
+	if len(c.OpenIncidents()) != 1 || in.Cause != anomaly.Loop || in.Location != at(6, 2) {
+		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(c.OpenIncidents()), in.Cause, in.Location)
 	}
-	changed := j.TakeChanged()
+	changed := c.TakeChanged()
 	if len(changed) != 2 || changed[1].MergedInto != in.ID || !changed[1].Closed {
 		t.Errorf("changed %+v; want the younger one closed as part of the older", changed)
 	}
 }
 
-// TestWhatGoesOnIsNotNew: packets that leave by a wrong route are missed where
-// they should have gone, before the circle that they close is known and after.
-func TestWhatGoesOnIsNotNew(t *testing.T) {
-	j := joiner(t)
-	in := j.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Confirmed: true, Location: at(6, 3), Flows: []model.FlowKey{flow(3)}})
+// TestContinuingEvidenceIsNotNew: packets that take a wrong route are lost on the
+// intended one, before the deadlock cycle that they close is known and after.
+func TestContinuingEvidenceIsNotNew(t *testing.T) {
+	c := newCorrelator(t)
+	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Confirmed: true, Location: at(6, 3), Flows: []model.FlowKey{flow(3)}})
 	lost := Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(6, 4), Flows: []model.FlowKey{flow(3)}}
-	j.AddEvidence(lost)
-	j.AddEvidence(Evidence{At: 25 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true, Location: at(6, 3), Extent: []model.NodeID{6, 7}})
+	c.AddEvidence(lost)
+	c.AddEvidence(Evidence{At: 25 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true, Location: at(6, 3), Extent: []model.NodeID{6, 7}})
 	lost.At = 30 * ms
-	if again := j.AddEvidence(lost); again != in || in.Cause != anomaly.Deadlock || len(j.OpenIncidents()) != 1 {
-		t.Errorf("the same loss as before founds %+v; want it in the deadlock's incident", again)
+	if again := c.AddEvidence(lost); again != in || in.Cause != anomaly.Deadlock || len(c.OpenIncidents()) != 1 {
+		t.Errorf("the same loss as before opens %+v; want it in the deadlock's incident", again)
 	}
 	lost.Location = at(6, 2)
-	if j.AddEvidence(lost) == in {
+	if c.AddEvidence(lost) == in {
 		t.Error("a loss elsewhere joins the deadlock: its links do not lose packets")
 	}
 }
 
 func TestUnrelatedStayApart(t *testing.T) {
 	for name, pair := range map[string][2]Evidence{
-		"two places": {
+		"two locations": {
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loss, Location: at(1, 1), Flows: []model.FlowKey{flow(1)}},
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loss, Location: at(2, 1), Flows: []model.FlowKey{flow(2)}},
 		},
@@ -96,7 +96,7 @@ func TestUnrelatedStayApart(t *testing.T) {
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Imbalance, Location: at(1, 1)},
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Blackhole, Location: at(1, 1)},
 		},
-		"a storm, and a guess at a loop": {
+		"a storm, and an unconfirmed loop": {
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Storm, Confirmed: true, Location: at(1, 1)},
 			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loop, Location: at(1, 1)},
 		},
@@ -106,94 +106,94 @@ func TestUnrelatedStayApart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := joiner(t)
-			j.AddEvidence(pair[0])
-			j.AddEvidence(pair[1])
-			if len(j.OpenIncidents()) != 2 {
-				t.Errorf("%d incidents, want two", len(j.OpenIncidents()))
+			c := newCorrelator(t)
+			c.AddEvidence(pair[0])
+			c.AddEvidence(pair[1])
+			if len(c.OpenIncidents()) != 2 {
+				t.Errorf("%d incidents, want two", len(c.OpenIncidents()))
 			}
 		})
 	}
 }
 
-// TestHashesAreOneTrouble: switches that are set up alike hash alike.
-func TestHashesAreOneTrouble(t *testing.T) {
-	j := joiner(t)
-	j.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(1, 0), Text: "worst"})
-	in := j.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(2, 0)})
-	if len(j.OpenIncidents()) != 1 || !slices.Equal(in.Nodes, []model.NodeID{1, 2}) || in.Text != "worst" {
-		t.Errorf("%d incidents, the last at %v: %q; want one at both switches", len(j.OpenIncidents()), in.Nodes, in.Text)
+// TestImbalanceIsFabricWide: switches with the same hash function are one fault.
+func TestImbalanceIsFabricWide(t *testing.T) {
+	c := newCorrelator(t)
+	c.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(1, 0), Text: "worst"})
+	in := c.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(2, 0)})
+	if len(c.OpenIncidents()) != 1 || !slices.Equal(in.Nodes, []model.NodeID{1, 2}) || in.Text != "worst" {
+		t.Errorf("%d incidents, the last at %v: %q; want one at both switches", len(c.OpenIncidents()), in.Nodes, in.Text)
 	}
 }
 
-// TestLaterTroubleTakesNothingIn is a fabric whose queues are busy all the time
-// with two faults one after the other. What a queue says that all three touch is
-// the newest fault's, and each keeps its cause.
-func TestLaterTroubleTakesNothingIn(t *testing.T) {
-	j := joiner(t)
-	busy := j.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1), Extent: []model.NodeID{2, 3}})
+// TestLaterFaultAbsorbsNothing is a fabric whose queues are busy all the time, with
+// two faults one after the other. Evidence at a node that all three affect belongs
+// to the newest fault, and each keeps its cause.
+func TestLaterFaultAbsorbsNothing(t *testing.T) {
+	c := newCorrelator(t)
+	busy := c.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1), Extent: []model.NodeID{2, 3}})
 	for now := 20 * ms; now < 300*ms; now += 20 * ms {
-		j.AddEvidence(Evidence{At: now, From: now, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
+		c.AddEvidence(Evidence{At: now, From: now, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
 	}
-	storm := j.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{2}})
-	loop := j.AddEvidence(Evidence{At: 220 * ms, From: 210 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(2, 0), Extent: []model.NodeID{2, 4}})
-	if got := j.AddEvidence(Evidence{At: 230 * ms, From: 220 * ms, Source: anomaly.Flowsets, Cause: anomaly.Stall, Confirmed: true, Location: at(2, 1)}); got != loop {
-		t.Errorf("packets that stand are of %v; want of the loop", got.Cause)
+	storm := c.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{2}})
+	loop := c.AddEvidence(Evidence{At: 220 * ms, From: 210 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(2, 0), Extent: []model.NodeID{2, 4}})
+	if got := c.AddEvidence(Evidence{At: 230 * ms, From: 220 * ms, Source: anomaly.Flowsets, Cause: anomaly.Stall, Confirmed: true, Location: at(2, 1)}); got != loop {
+		t.Errorf("stuck packets belong to %v; want the loop", got.Cause)
 	}
-	if got := [...]anomaly.Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]anomaly.Cause{anomaly.Incast, anomaly.Storm, anomaly.Loop} || len(j.OpenIncidents()) != 3 {
-		t.Errorf("%v in %d open incidents; want incast, storm and loop in three", got, len(j.OpenIncidents()))
+	if got := [...]anomaly.Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]anomaly.Cause{anomaly.Incast, anomaly.Storm, anomaly.Loop} || len(c.OpenIncidents()) != 3 {
+		t.Errorf("%v in %d open incidents; want incast, storm and loop in three", got, len(c.OpenIncidents()))
 	}
 }
 
-// TestWhatCostsNothingIsANotice until something says that it does.
-func TestWhatCostsNothingIsANotice(t *testing.T) {
-	j := joiner(t)
-	in := j.AddEvidence(Evidence{At: 10 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1)})
-	j.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
+// TestMinorIncidentIsANotice until evidence shows that it has an impact.
+func TestMinorIncidentIsANotice(t *testing.T) {
+	c := newCorrelator(t)
+	in := c.AddEvidence(Evidence{At: 10 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1)})
+	c.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
 	if in.Severity() != anomaly.Notice {
-		t.Errorf("%v of an incast that cost nothing; want notice", in.Severity())
+		t.Errorf("%v of an incast without impact; want notice", in.Severity())
 	}
-	j.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(1, 2)})
+	c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(1, 2)})
 	if in.Severity() != anomaly.Warning || in.Cause != anomaly.Incast {
-		t.Errorf("%v, %v once a port stood; want a warning of an incast", in.Severity(), in.Cause)
+		t.Errorf("%v, %v once a port was paused for long; want a warning of an incast", in.Severity(), in.Cause)
 	}
-	j.AddEvidence(Evidence{At: 50 * ms, From: 40 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{1}})
+	c.AddEvidence(Evidence{At: 50 * ms, From: 40 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{1}})
 	if in.Cause != anomaly.Storm || in.Begin != 10*ms {
-		t.Errorf("%v since %v; want a storm since 10 ms, when ports began to stand", in.Cause, in.Begin)
+		t.Errorf("%v since %v; want a storm since 10 ms, when ports were first paused for long", in.Cause, in.Begin)
 	}
 }
 
-// TestOrdinaryLifeIsNotTheBeginning of what comes after it at the same place.
-func TestOrdinaryLifeIsNotTheBeginning(t *testing.T) {
-	j := joiner(t)
-	j.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
-	in := j.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(1, 2)})
-	j.AddEvidence(Evidence{At: 70 * ms, From: 40 * ms, Source: anomaly.Flowsets, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 2)})
-	if in.Begin != 50*ms || len(j.OpenIncidents()) != 1 {
-		t.Errorf("%d incidents, the last since %v; want one since 50 ms", len(j.OpenIncidents()), in.Begin)
+// TestBackgroundIsNotTheStart of a later fault at the same location.
+func TestBackgroundIsNotTheStart(t *testing.T) {
+	c := newCorrelator(t)
+	c.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
+	in := c.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(1, 2)})
+	c.AddEvidence(Evidence{At: 70 * ms, From: 40 * ms, Source: anomaly.Flowsets, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 2)})
+	if in.Begin != 50*ms || len(c.OpenIncidents()) != 1 {
+		t.Errorf("%d incidents, the last since %v; want one since 50 ms", len(c.OpenIncidents()), in.Begin)
 	}
 }
 
-// TestNothingIsLost adds random statements: each is counted in exactly one
-// incident, whatever merges, and incidents end when they are quiet.
-func TestNothingIsLost(t *testing.T) {
+// TestNoEvidenceIsLost adds random evidence: each piece is counted in exactly one
+// incident, whatever merges, and incidents are closed when they are quiet.
+func TestNoEvidenceIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
 		cfg.MaxOpen = rapid.IntRange(1, 6).Draw(t, "open")
-		j, err := New(cfg)
+		c, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		now, said := model.Time(0), 0
+		now, added := model.Time(0), 0
 		total := map[uint64]int{}
 		note := func() {
-			for _, in := range j.TakeChanged() {
+			for _, in := range c.TakeChanged() {
 				n := 0
-				for _, c := range in.Sources {
-					n += c
+				for _, count := range in.Sources {
+					n += count
 				}
 				if n != len(in.Timeline)+in.Omitted {
-					t.Fatalf("incident %d: %d statements by source, %d shown and %d not", in.ID, n, len(in.Timeline), in.Omitted)
+					t.Fatalf("incident %d: %d pieces of evidence by source, %d shown and %d not", in.ID, n, len(in.Timeline), in.Omitted)
 				}
 				if !slices.IsSortedFunc(in.Timeline, func(a, b Evidence) int { return int(a.At - b.At) }) {
 					t.Fatalf("timeline of %d is out of order", in.ID)
@@ -204,33 +204,33 @@ func TestNothingIsLost(t *testing.T) {
 				total[in.ID] = n
 			}
 		}
-		for range rapid.IntRange(0, 200).Draw(t, "statements") {
+		for range rapid.IntRange(0, 200).Draw(t, "evidence") {
 			now += model.Time(rapid.IntRange(0, 20).Draw(t, "pause")) * ms
-			j.CloseQuiet(now)
+			c.CloseQuiet(now)
 			e := Evidence{
 				At: now, From: now, Confirmed: rapid.Bool().Draw(t, "sure"),
-				Source: anomaly.Source(rapid.IntRange(0, int(anomaly.NumSources)-1).Draw(t, "source")),
-				Cause:  anomaly.Cause(rapid.IntRange(0, int(anomaly.NumCauses)-1).Draw(t, "cause")),
-				Location:  at(model.NodeID(rapid.IntRange(0, 9).Draw(t, "node")), 1),
-				Flows:  []model.FlowKey{flow(rapid.IntRange(0, 9).Draw(t, "flow"))},
+				Source:   anomaly.Source(rapid.IntRange(0, int(anomaly.NumSources)-1).Draw(t, "source")),
+				Cause:    anomaly.Cause(rapid.IntRange(0, int(anomaly.NumCauses)-1).Draw(t, "cause")),
+				Location: at(model.NodeID(rapid.IntRange(0, 9).Draw(t, "node")), 1),
+				Flows:    []model.FlowKey{flow(rapid.IntRange(0, 9).Draw(t, "flow"))},
 			}
-			j.AddEvidence(e)
-			said++
-			if rapid.Bool().Draw(t, "look") {
+			c.AddEvidence(e)
+			added++
+			if rapid.Bool().Draw(t, "check") {
 				note()
 			}
 		}
-		j.CloseQuiet(now.Add(cfg.QuietPeriod + 1))
+		c.CloseQuiet(now.Add(cfg.QuietPeriod + 1))
 		note()
-		if len(j.OpenIncidents()) != 0 {
-			t.Fatalf("%d incidents open after a long quiet", len(j.OpenIncidents()))
+		if len(c.OpenIncidents()) != 0 {
+			t.Fatalf("%d incidents open after a long quiet", len(c.OpenIncidents()))
 		}
 		sum := 0
 		for _, n := range total {
 			sum += n
 		}
-		if sum != said {
-			t.Fatalf("%d statements in all incidents, %d were made", sum, said)
+		if sum != added {
+			t.Fatalf("%d pieces of evidence in all incidents, %d were added", sum, added)
 		}
 	})
 }

@@ -8,37 +8,38 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Incident is what is known of one trouble.
+// Incident is one fault and all evidence of it.
 type Incident struct {
-	ID     uint64
-	Begin  model.Time // of what it is about
-	Found  model.Time // first evidence
-	Last   model.Time // newest evidence of the cause; its consequences may go on
-	Closed bool       // nothing was heard of it for long enough, or it is part of Into
-	MergedInto   uint64     // the incident that took it in; 0: none
+	ID         uint64
+	Begin      model.Time // when the fault started
+	Found      model.Time // first evidence
+	Last       model.Time // newest evidence of the cause; its consequences may continue
+	Closed     bool       // no evidence for QuietPeriod, or part of MergedInto
+	MergedInto uint64     // the incident that absorbed it; 0: none
 
-	Cause anomaly.Cause
-	Confirmed  bool // at least one source of the cause excludes what is harmless
-	Minor bool // nothing was said yet that costs more than ordinary life does
-	Location model.Port
-	NextHop  model.NodeID // behind Place, where HasNextHop
-	// HasNextHop, Text and Remedy are of the evidence that names the cause.
+	Cause     anomaly.Cause
+	Confirmed bool // at least one source of the cause rules out harmless explanations
+	Minor     bool // no evidence yet of more than normal background congestion
+	// Location, NextHop, HasNextHop, Text and Remedy are those of the evidence
+	// that names the cause.
+	Location   model.Port
+	NextHop    model.NodeID // downstream of Location, if HasNextHop
 	HasNextHop bool
-	Text    string
-	Remedy  string
+	Text       string
+	Remedy     string
 
-	Nodes    []model.NodeID  // it touches, ascending
-	Flows    []model.FlowKey // that suffer, the first ones
+	Nodes    []model.NodeID  // affected, ascending
+	Flows    []model.FlowKey // affected, up to MaxFlows
 	Culprits []model.FlowKey
-	Sources  [anomaly.NumSources]int // statements of each that support the cause, or follow from it
+	Sources  [anomaly.NumSources]int // evidence of each that supports the cause, or follows from it
 
-	Timeline []Evidence // the first statements of each kind and source, in order
-	Omitted  int        // statements that were counted and not kept
+	Timeline []Evidence // the first evidence of each cause and source, in order
+	Omitted  int        // evidence that was counted and not kept
 
 	changed bool
 }
 
-// Severity is the cause's, if it costs something.
+// Severity returns the cause's severity, or Notice while the incident is minor.
 func (in *Incident) Severity() anomaly.Severity {
 	if in.Minor {
 		return anomaly.Notice
@@ -46,7 +47,7 @@ func (in *Incident) Severity() anomaly.Severity {
 	return in.Cause.Severity()
 }
 
-// AgreeingSources lists the sources that have spoken.
+// AgreeingSources returns the sources with evidence.
 func (in *Incident) AgreeingSources() (list []anomaly.Source) {
 	for s := range anomaly.NumSources {
 		if in.Sources[s] > 0 {
@@ -56,9 +57,9 @@ func (in *Incident) AgreeingSources() (list []anomaly.Source) {
 	return list
 }
 
-// Confidence is how much to believe the cause: each source that agrees leaves
-// half of the doubt that was left. A cause that nobody is sure of stays below a
-// half.
+// Confidence returns how likely the cause is: each source that agrees halves
+// the remaining doubt. With one source, an unconfirmed cause has 0.5 and a
+// confirmed one 0.9.
 func (in *Incident) Confidence() float64 {
 	doubt := 0.2
 	if !in.Confirmed {
@@ -70,7 +71,7 @@ func (in *Incident) Confidence() float64 {
 	return 1 - doubt
 }
 
-// MissingSources lists the sources that could have spoken and have not.
+// MissingSources returns the sources that could show the cause and have not.
 func (in *Incident) MissingSources() (list []anomaly.Source) {
 	for _, s := range in.Cause.Sources() {
 		if in.Sources[s] == 0 {
@@ -80,19 +81,20 @@ func (in *Incident) MissingSources() (list []anomaly.Source) {
 	return list
 }
 
-// Bounds of one incident. Flows beyond MaxFlows are not named.
+// Limits of one incident. Flows beyond MaxFlows are not listed.
 const (
 	maxTimeline = 32
-	maxPerKind     = 4 // statements of one source and cause that are kept
+	maxPerKind  = 4 // evidence of one source and cause that is kept
 	MaxFlows    = 64
 	maxNodes    = 1 << 12
 )
 
+// addEvidence adds evidence to the incident.
 func (in *Incident) addEvidence(e *Evidence) {
 	in.changed = true
 	first := len(in.Timeline)+in.Omitted == 0
 	minor := e.Minor || e.Cause.Severity() == anomaly.Notice
-	if first || in.Minor && !minor { // ordinary life before is not where it began
+	if first || in.Minor && !minor { // background congestion before is not the start of the fault
 		in.Begin, in.Found = e.From, e.At
 	} else if in.Minor == minor {
 		in.Begin, in.Found = min(in.Begin, e.From), min(in.Found, e.At)
@@ -100,7 +102,7 @@ func (in *Incident) addEvidence(e *Evidence) {
 	in.Minor = (first || in.Minor) && minor
 	in.Sources[e.Source]++
 	if in.adoptCause(e) || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
-		in.Last = max(in.Last, e.At) // ordinary life goes on when it is over
+		in.Last = max(in.Last, e.At) // background congestion continues after the fault has ended
 	}
 	e.anyNode(func(n model.NodeID) bool {
 		in.Nodes = insertSorted(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
@@ -131,27 +133,30 @@ func (in *Incident) addEvidence(e *Evidence) {
 	in.Timeline = slices.Insert(in.Timeline, i, *e)
 }
 
-// adoptCause takes over the cause of e if it says more than what is known: what is
-// sure before what is not, then what explains more. Of equals the first stays,
-// unless it did not know where. It tells whether it did.
+// adoptCause takes over the cause of e if it says more than what is known:
+// confirmed before unconfirmed, then what explains more. Among equals the first
+// stays, unless it had no text. It reports whether it took the cause over.
 func (in *Incident) adoptCause(e *Evidence) bool {
 	first := len(in.Timeline)+in.Omitted == 0
-	better := e.Confirmed && !in.Confirmed || e.Confirmed == in.Confirmed && (e.Cause > in.Cause || e.Cause == in.Cause && in.Text == "")
+	more := e.Cause > in.Cause || e.Cause == in.Cause && in.Text == ""
+	better := e.Confirmed && !in.Confirmed || e.Confirmed == in.Confirmed && more
 	if !first && !better {
 		return false
 	}
 	if !first && e.Cause != in.Cause {
-		in.Culprits = nil // of a cause that was none
+		in.Culprits = nil // they belong to the cause that is replaced
 	}
-	in.Cause, in.Confirmed, in.Location, in.NextHop, in.HasNextHop = e.Cause, e.Confirmed, e.Location, e.NextHop, e.HasNextHop
+	in.Cause, in.Confirmed = e.Cause, e.Confirmed
+	in.Location, in.NextHop, in.HasNextHop = e.Location, e.NextHop, e.HasNextHop
 	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
 	return true
 }
 
-// insertSorted keeps an ascending list without repeats, up to a length.
-func insertSorted[T any](list []T, v T, order func(a, b T) int, most int) []T {
+// insertSorted inserts into an ascending list without duplicates, up to a
+// length.
+func insertSorted[T any](list []T, v T, order func(a, b T) int, limit int) []T {
 	i, found := slices.BinarySearchFunc(list, v, order)
-	if found || len(list) >= most {
+	if found || len(list) >= limit {
 		return list
 	}
 	return slices.Insert(list, i, v)

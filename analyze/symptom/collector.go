@@ -1,6 +1,6 @@
-// Package symptom gathers from traces what is slow or uneven rather than lost:
-// time in load balancers, round trips of links, equal-cost ports, pauses. Where
-// packets are lost or go round is trace.Judge's to say.
+// Package symptom collects from traces what is slow or unbalanced rather than
+// lost: time in load balancers, round-trip times of links, equal-cost ports, PFC
+// pause frames. Losses and forwarding loops are analyze/trace's work.
 // Origin: docs/papers.md#everflow. Manual: docs/traces.md.
 package symptom
 
@@ -16,8 +16,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// Collector gathers traces. Its memory is bounded by the fabric's ports, and for
-// equal-cost ports by the flows.
+// Collector collects traces. Its memory is bounded by the fabric's ports, and
+// for equal-cost ports by the flows.
 type Collector struct {
 	intent  *topo.Intent
 	fabric  *topo.Fabric
@@ -27,7 +27,7 @@ type Collector struct {
 	pauses  map[model.Port]*Pauses
 }
 
-// New makes an empty board.
+// New returns an empty collector.
 func New(in *topo.Intent) (*Collector, error) {
 	balance, err := load.NewBalanceDetector(load.DefaultBalanceConfig(in))
 	if err != nil {
@@ -39,28 +39,28 @@ func New(in *topo.Intent) (*Collector, error) {
 	}, nil
 }
 
-// AddTrace takes a complete trace, and keeps nothing of it.
-func (b *Collector) AddTrace(t *trace.Trace) {
+// AddTrace adds a complete trace, and keeps nothing of it.
+func (c *Collector) AddTrace(t *trace.Trace) {
 	if t.Key.IsZero() {
-		b.addPauseFrame(t)
+		c.addPauseFrame(t)
 		return
 	}
-	routes := b.intent.At(t.Last)
+	routes := c.intent.At(t.Last)
 	for i := range t.Hops {
 		h := &t.Hops[i]
 		port := model.Port{Node: h.Switch, Port: h.Out}
-		if !b.fabric.HasNode(h.Switch) || b.fabric.Port(port) == nil {
+		if !c.fabric.HasNode(h.Switch) || c.fabric.Port(port) == nil {
 			continue
 		}
 		if h.Depth == 1 {
-			b.balance.CountFlow(routes, t.Key, h.Switch, h.Out, 1)
+			c.balance.CountFlow(routes, t.Key, h.Switch, h.Out, 1)
 		}
 		if d, ok := t.HopDelay(i); ok {
-			addLatency(b.hops, port, d)
+			addLatency(c.hops, port, d)
 		}
 		if d, ok := t.MuxDelay(i); ok {
-			if mux, ok := b.muxBefore(&t.Hops[i+1]); ok {
-				addLatency(b.muxes, mux, d)
+			if mux, ok := c.muxBefore(&t.Hops[i+1]); ok {
+				addLatency(c.muxes, mux, d)
 			}
 		}
 	}
@@ -75,38 +75,38 @@ func addLatency[K comparable](m map[K]*trace.Latency, k K, d time.Duration) {
 	l.Merge(&trace.Latency{Count: 1, Sum: d, Min: d, Max: d})
 }
 
-// muxBefore is the load balancer from which a packet came to a hop.
-func (b *Collector) muxBefore(h *trace.Hop) (model.NodeID, bool) {
-	if !b.fabric.HasNode(h.Switch) {
+// muxBefore returns the load balancer from which a packet came to a hop.
+func (c *Collector) muxBefore(h *trace.Hop) (model.NodeID, bool) {
+	if !c.fabric.HasNode(h.Switch) {
 		return 0, false
 	}
-	p := b.fabric.Port(model.Port{Node: h.Switch, Port: h.In})
-	if p == nil || b.fabric.Node(p.Peer.Node).Role != topo.Mux {
+	p := c.fabric.Port(model.Port{Node: h.Switch, Port: h.In})
+	if p == nil || c.fabric.Node(p.Peer.Node).Role != topo.Mux {
 		return 0, false
 	}
 	return p.Peer.Node, true
 }
 
-// addPauseFrame counts a PFC frame that asks for a pause.
-func (b *Collector) addPauseFrame(t *trace.Trace) {
+// addPauseFrame counts a PFC frame that requests a pause.
+func (c *Collector) addPauseFrame(t *trace.Trace) {
 	var f pfc.Frame
 	if _, err := f.Parse(t.Frame); err != nil {
 		return
 	}
-	asks := false
+	pauses := false
 	for class := range model.Priority(8) {
 		q, ok := f.PauseOf(class)
-		asks = asks || ok && q > 0
+		pauses = pauses || ok && q > 0
 	}
 	h := &t.Hops[0]
 	port := model.Port{Node: h.Switch, Port: h.In}
-	if !asks || !b.fabric.HasNode(h.Switch) || b.fabric.Port(port) == nil {
+	if !pauses || !c.fabric.HasNode(h.Switch) || c.fabric.Port(port) == nil {
 		return
 	}
-	p := b.pauses[port]
+	p := c.pauses[port]
 	if p == nil {
 		p = &Pauses{Port: port, First: h.Time}
-		b.pauses[port] = p
+		c.pauses[port] = p
 	}
 	p.Frames++
 	p.First, p.Last = min(p.First, h.Time), max(p.Last, h.Time)
@@ -118,33 +118,33 @@ type Mux struct {
 	trace.Latency
 }
 
-// Muxes lists load balancers, by node.
-func (b *Collector) Muxes() (list []Mux) {
-	for id, l := range b.muxes {
+// Muxes returns the load balancers, by node.
+func (c *Collector) Muxes() (list []Mux) {
+	for id, l := range c.muxes {
 		list = append(list, Mux{id, *l})
 	}
 	slices.SortFunc(list, func(x, y Mux) int { return cmp.Compare(x.Node, y.Node) })
 	return list
 }
 
-// Link is the shortest round trip of a link between two switches: there and back
-// by different packets. What their clocks differ by is in it once with each
-// sign.
+// Link is the shortest round-trip time of a link between two switches, from
+// different packets in the two directions. The clocks' difference cancels out:
+// it enters once with each sign.
 type Link struct {
-	Port    model.Port // of the end with the lower node
-	RoundTrip    time.Duration
-	Packets uint64 // of the direction with fewer
+	Port      model.Port // at the end with the lower node
+	RoundTrip time.Duration
+	Packets   uint64 // in the direction with fewer
 }
 
-// Links lists the links that packets passed in both directions, by port.
-func (b *Collector) Links() (list []Link) {
-	for port, there := range b.hops {
-		peer := b.fabric.Port(port).Peer
-		back := b.hops[peer]
-		if back == nil || peer.Node < port.Node {
+// Links returns the links that packets passed in both directions, by port.
+func (c *Collector) Links() (list []Link) {
+	for port, forward := range c.hops {
+		peer := c.fabric.Port(port).Peer
+		backward := c.hops[peer]
+		if backward == nil || peer.Node < port.Node {
 			continue
 		}
-		list = append(list, Link{Port: port, RoundTrip: there.Min + back.Min, Packets: min(there.Count, back.Count)})
+		list = append(list, Link{Port: port, RoundTrip: forward.Min + backward.Min, Packets: min(forward.Count, backward.Count)})
 	}
 	slices.SortFunc(list, func(x, y Link) int {
 		return cmp.Or(cmp.Compare(x.Port.Node, y.Port.Node), cmp.Compare(x.Port.Port, y.Port.Port))
@@ -152,16 +152,16 @@ func (b *Collector) Links() (list []Link) {
 	return list
 }
 
-// Pauses is the PFC frames that a port received and that asked for a pause.
+// Pauses counts the PFC frames that a port received and that requested a pause.
 type Pauses struct {
 	Port        model.Port
 	Frames      uint64
 	First, Last model.Time // by the switch's clock
 }
 
-// Pauses lists ports that received such frames, those with most first.
-func (b *Collector) Pauses() (list []Pauses) {
-	for _, p := range b.pauses {
+// Pauses returns the ports that received such frames, those with most first.
+func (c *Collector) Pauses() (list []Pauses) {
+	for _, p := range c.pauses {
 		list = append(list, *p)
 	}
 	slices.SortFunc(list, func(x, y Pauses) int {
@@ -170,6 +170,6 @@ func (b *Collector) Pauses() (list []Pauses) {
 	return list
 }
 
-// TakeImbalances lists groups of equal-cost ports with unequal loads, the worst first,
-// and begins anew.
-func (b *Collector) TakeImbalances() []load.Imbalance { return b.balance.TakeImbalances() }
+// TakeImbalances returns the groups of equal-cost ports with unequal loads, the
+// worst first, and starts over.
+func (c *Collector) TakeImbalances() []load.Imbalance { return c.balance.TakeImbalances() }

@@ -10,10 +10,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// TestBoard shows a board hand-made traces: a link in both directions under
-// clocks that differ, PFC frames of both sorts, and equal-cost ports of which
-// one is never used.
-func TestBoard(t *testing.T) {
+// TestCollector adds hand-made traces: a link in both directions under clocks that
+// differ, PFC frames of both kinds, and equal-cost ports of which one is never
+// used.
+func TestCollector(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(topo.NewIntent(r))
+	c, err := New(topo.NewIntent(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,25 +45,25 @@ func TestBoard(t *testing.T) {
 			{Switch: leaf, Out: down, TTL: 62, Depth: 1, To: k.Dst, Time: model.Time(500 + ahead)},
 			{Switch: tor, TTL: 61, Depth: 1, To: k.Dst, Time: model.Time(500 + 3*d)},
 		}}
-		b.AddTrace(&there)
-		b.AddTrace(&back)
+		c.AddTrace(&there)
+		c.AddTrace(&back)
 	}
-	links := b.Links()
+	links := c.Links()
 	if len(links) != 1 || links[0] != (Link{Port: model.Port{Node: tor, Port: up}, RoundTrip: 8 * time.Microsecond, Packets: 40}) {
-		t.Errorf("%+v; want one of tor0>leaf0, 8µs by 40 packets", links)
+		t.Errorf("%+v; want one of tor0 → leaf0, 8µs from 40 packets", links)
 	}
-	uneven := b.TakeImbalances()
+	uneven := c.TakeImbalances()
 	if len(uneven) != 1 || uneven[0].Switch != tor || uneven[0].Ratio != 2 {
 		t.Errorf("%+v; want tor0 at twice the mean", uneven)
 	}
 	for i, frame := range []pfc.Frame{pfc.Pause(model.MAC{}, 3, 100), pfc.Resume(model.MAC{}, 3), pfc.Pause(model.MAC{}, 3, 1)} {
-		b.AddTrace(&trace.Trace{Frame: frame.AppendTo(nil), Hops: []trace.Hop{{Switch: tor, In: 1, Time: model.Time(i)}}})
+		c.AddTrace(&trace.Trace{Frame: frame.AppendTo(nil), Hops: []trace.Hop{{Switch: tor, In: 1, Time: model.Time(i)}}})
 	}
-	b.AddTrace(&trace.Trace{Frame: []byte("no PFC"), Hops: []trace.Hop{{Switch: tor, In: 2}}})
-	if p := b.Pauses(); len(p) != 1 || p[0] != (Pauses{Port: model.Port{Node: tor, Port: 1}, Frames: 2, Last: 2}) {
-		t.Errorf("%+v; want two pauses of one port", p)
+	c.AddTrace(&trace.Trace{Frame: []byte("no PFC"), Hops: []trace.Hop{{Switch: tor, In: 2}}})
+	if p := c.Pauses(); len(p) != 1 || p[0] != (Pauses{Port: model.Port{Node: tor, Port: 1}, Frames: 2, Last: 2}) {
+		t.Errorf("%+v; want two pause frames at one port", p)
 	}
-	if m := b.Muxes(); len(m) != 0 {
+	if m := c.Muxes(); len(m) != 0 {
 		t.Errorf("muxes %+v in a fabric without any", m)
 	}
 }

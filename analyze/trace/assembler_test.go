@@ -124,9 +124,9 @@ func TestPacketsAreToldApart(t *testing.T) {
 	}
 }
 
-// TestAssemblerEqualsTwin compares with a map of packets that is searched as a
+// TestAssemblerEqualsReference compares with a map of packets that is searched as a
 // whole, under any order of mirrors, any time between them, and a low limit of traces.
-func TestAssemblerEqualsTwin(t *testing.T) {
+func TestAssemblerEqualsReference(t *testing.T) {
 	type hop struct {
 		Switch model.NodeID
 		TTL    uint8

@@ -10,10 +10,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TestApartEqualsTwin: however packets are shared among judges and in whatever
+// TestIndependentSamplesEqualReference: however packets are shared among judges and in whatever
 // order they come, the same ones count: of every slot the one with the smallest
 // hash, and of slots the first ones.
-func TestApartEqualsTwin(t *testing.T) {
+func TestIndependentSamplesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 8
 		parts := make([]independentSamples, rapid.IntRange(1, 3).Draw(t, "judges"))

@@ -113,7 +113,7 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 			return err
 		}
 		cfg.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
-			r.Datagram(capture.DTA, stored, at, from, c.Addr(), datagram)
+			r.RecordDatagram(capture.DTA, stored, at, from, c.Addr(), datagram)
 		}
 		cfg.Recorded = r.Stats
 		writing, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -123,7 +123,7 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 			end()
 			err := <-done
 			st := r.Stats()
-			log.Info("recorded", "file", record.Path, "written", st.Written, "shed", st.Shed, "failed", st.Failed, "rejected", st.Left, "files", st.Files)
+			log.Info("recorded", "file", record.Path, "written", st.Written, "shed", st.Shed, "failed", st.Failed, "rejected", st.Skipped, "files", st.Files)
 			return err
 		}
 	}
@@ -171,11 +171,11 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 	if err := errors.Join(f.applyMemory(&cfg.Memory), f.applySlowPaths(cfg)); err != nil {
 		return err
 	}
-	return cfg.Check()
+	return cfg.Validate()
 }
 
 // applyMemory parses the layout of the memories.
-func (f collectFlags) applyMemory(m *collector.Memory) error {
+func (f collectFlags) applyMemory(m *collector.MemoryConfig) error {
 	if f.prototype {
 		if f.keyWrites != nil || f.counts != "" || f.postcards != "" || f.lists != nil {
 			return errors.New("--prototype fixes the memory layout, and cannot be combined with --key-write, --key-increment, --postcards or --lists")
@@ -190,7 +190,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 		if err != nil {
 			return fmt.Errorf("--key-write %q: want VALUE_BYTES=SIZE, such as 4=1GiB", s)
 		}
-		memory := collector.KeyWrite(value, size)
+		memory := collector.KeyWriteConfig(value, size)
 		if err := memory.Validate(); err != nil {
 			return fmt.Errorf("--key-write %q: %w", s, err)
 		}
@@ -212,7 +212,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 		if err != nil {
 			return fmt.Errorf("--postcards %q: want HOPS=SIZE, such as 5=1GiB", f.postcards)
 		}
-		postcards := collector.Postcards(hops, size)
+		postcards := collector.PostcardConfig(hops, size)
 		if err := postcards.Validate(); err != nil {
 			return fmt.Errorf("--postcards %q: %w", f.postcards, err)
 		}

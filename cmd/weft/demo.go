@@ -125,9 +125,9 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 		path = filepath.Join(dir, "weft.duckdb")
 	}
 	s, err := live.NewSystem(live.Options{
-		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Page: console.Files(),
+		Config: f.Config, Pace: f.pace, FaultInterval: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Console: console.Files(),
 		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Found: func(line string) { fmt.Fprintln(out, line) },
+		Event: func(line string) { fmt.Fprintln(out, line) },
 	})
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func formatPace(pace float64) string {
 // demoOnce injects every fault once and compares the findings.
 func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) error {
 	var d *live.Director
-	lab, err := live.New(f.Config, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
+	lab, err := live.NewDemo(f.Config, control.Output{Incident: func(in *incident.Incident) { d.ObserveIncident(in) }})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Command weft sees every thread of a datacenter fabric. This package is
-// wiring only: it reads flags, calls the rooms that do the work, and prints.
+// Command weft is telemetry for datacenter fabrics. This package is wiring only: it
+// parses flags, calls the packages that do the work, and prints.
 package main
 
 import (
@@ -17,16 +17,17 @@ import (
 // Exit codes, the same for every command.
 const (
 	exitFine  = 0
-	exitError = 1 // something failed, or a claim or goal was not met
-	exitUsage = 2 // the command line or an input file is wrong
-	exitFault = 3 // the command worked and found a fault
+	exitError = 1 // an error, or a claim or expectation that was not met
+	exitUsage = 2 // an error in the command line or an input file
+	exitFault = 3 // the command succeeded and found a fault
 )
 
-// errFault ends a command that has printed the faults it found.
+// errFault is returned by a command that has printed the faults it found.
 var errFault = errors.New("faults found")
 
-// errMissed ends a command that has printed the goals or claims not met.
-var errMissed = errors.New("goals missed")
+// errMissed is returned by a command that has printed the claims or expectations
+// that were not met.
+var errMissed = errors.New("expectations not met")
 
 func main() {
 	a := &app{papers: repro.Papers()}
@@ -53,8 +54,8 @@ func (a *app) run(args []string, stdout, stderr io.Writer) int {
 // app is the state of one command line.
 type app struct {
 	papers  []repro.Paper
-	format  string // of -o
-	started bool   // flags and arguments were understood
+	format  string // value of -o
+	started bool   // flags and arguments are valid
 }
 
 func (a *app) exitCode(err error) int {
@@ -75,28 +76,35 @@ func (a *app) exitCode(err error) int {
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weft",
-		Short: "See every thread of a datacenter fabric",
-		Long: `Weft sees every thread of a datacenter fabric: which flows ran where, what each
-lost, how deep each queue was, which path a packet took, and why a flow is slow.
+		Short: "Telemetry for datacenter fabrics",
+		Long: `Weft is telemetry for datacenter fabrics: the path, rate and losses of every flow,
+the depth of every queue, packet traces, and the root cause of slow RDMA flows.
 
-Begin with:
-  weft demo                     the whole system on a small fabric, no set-up
-  weft topo gen fat-tree --k 4  a fabric as a file you can read and change
-  weft run examples/incast.yaml a scenario in the simulator, with a verdict
-  weft ports examples/labels.yaml
-                                queue and latency of every port, by labels
-  weft trace examples/trace.yaml
-                                the way of packets that were lost or went round
+Start with:
+  weft demo                     run everything on a simulated fabric with faults
+  weft serve --topology fabric.yaml
+                                monitor a fabric: console, API, incidents
+  weft topo gen fat-tree --k 4  generate a topology file
+  weft run examples/incast.yaml simulate a scenario and check its expectations
+
+Query commands ask a running weft demo or weft serve (--server URL), or run a
+scenario FILE in the simulator and ask it:
+  weft incidents                what is wrong: cause, location, impact
+  weft flows                    flows with paths, rates and losses
+  weft ports                    queue depth, latency and load of every port
+  weft trace                    paths of packets that were dropped or looped
+  weft diagnose                 why a flow is slow
+  weft probe                    active probes: which packets are dropped, where, why
+  weft counter                  link load, latency and custom counters
+  weft debug                    mark packets, so that every switch mirrors them
+
+For example:
+  weft flows examples/flow-faults.yaml
+  weft trace examples/trace.yaml --filter trace.drop
   weft probe examples/traced-blackhole.yaml --suspects 1
-                                packets on purpose: what is lost, where and how
-  weft repro list               what the papers claim, to be measured here
 
-While weft demo or weft serve runs, ask it with weft incidents, flows, trace,
-ports, probe, counter, debug and diagnose (--server URL). weft replay plays what
-it recorded.
-
-Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
-3 the command worked and found a fault.`,
+Exit codes: 0 success, 1 error or expectation not met, 2 usage error or malformed
+input, 3 the command succeeded and found a fault.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

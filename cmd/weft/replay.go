@@ -90,7 +90,7 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		return f.analyse(a, cmd, inputs)
 	}
 	def := serve.DefaultConfig()
-	s, err := capture.Look(def.Ports(), inputs...)
+	s, err := capture.Summarize(def.Ports(), inputs...)
 	if err != nil {
 		return usageError{err}
 	}
@@ -155,7 +155,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 	}
 	if a.format == "json" {
 		return printJSON(cmd.OutOrStdout(), struct {
-			capture.Sent
+			capture.SendStats
 			Took time.Duration `json:"took_ns"`
 		}{sent, time.Since(start)})
 	}
@@ -164,7 +164,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 			fmt.Fprintf(cmd.OutOrStdout(), "%d %s reports sent to %v\n", n, strings.ToUpper(capture.Kind(k).String()), cfg.To[k])
 		}
 	}
-	for k, n := range sent.Left {
+	for k, n := range sent.Skipped {
 		if n > 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skipped[k])
 		}
@@ -188,7 +188,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 	if err != nil {
 		return usageError{err}
 	}
-	look, err := capture.Look(cfg.Ports(), inputs...)
+	look, err := capture.Summarize(cfg.Ports(), inputs...)
 	if err != nil {
 		return usageError{err}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // printFound prints the findings of a replay.
-func printFound(w io.Writer, f *serve.Found, store string) error {
+func printFound(w io.Writer, f *serve.Summary, store string) error {
 	for _, text := range f.Broken {
 		fmt.Fprintln(w, text)
 	}
@@ -65,8 +65,8 @@ type surveyView struct {
 	Broken  []string          `json:"malformed_files"`
 }
 
-func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
-	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets, Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Cut, Broken: []string{}}
+func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
+	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets, Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{}}
 	for k, n := range s.Kinds {
 		v.Reports[capture.Kind(k).String()] = n
 	}

@@ -75,7 +75,7 @@ func (f *captureFlags) assemble(quiet time.Duration, all bool, check func(*trace
 	if err := check(w); err != nil {
 		return nil, nil, "", err
 	}
-	cfg.Own = f.topo != ""
+	cfg.WeftReports = f.topo != ""
 	cfg.Switch = func(a model.Addr) (model.NodeID, bool) {
 		id, ok := fabric.ByAddr(a)
 		return id, ok && fabric.Node(id).Role.IsSwitch()
@@ -85,7 +85,7 @@ func (f *captureFlags) assemble(quiet time.Duration, all bool, check func(*trace
 		return nil, nil, "", err
 	}
 	last := model.Time(0)
-	if err := d.File(f.pcap, func(at model.Time, m *mirror.Mirror) {
+	if err := d.DecodeFile(f.pcap, func(at model.Time, m *mirror.Mirror) {
 		last = max(last, at)
 		w.Add(at, m)
 	}); err != nil {
@@ -128,7 +128,7 @@ func (f *captureFlags) routes(cfg erspan.Config) (*topo.Routes, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if err := d.File(f.pcap, func(model.Time, *mirror.Mirror) {}); err != nil {
+	if err := d.DecodeFile(f.pcap, func(model.Time, *mirror.Mirror) {}); err != nil {
 		return nil, "", err
 	}
 	if len(seen) == 0 {
@@ -155,7 +155,7 @@ func decodeSummary(s erspan.Stats) string {
 		{s.Unsupported, "with an unsupported GRE header"},
 		{s.NoMirror, "GRE without a mirror"},
 		{s.Version, "with a wrong ERSPAN version"},
-		{s.Short, "truncated"},
+		{s.Truncated, "truncated"},
 		{s.Unknown, "from unknown switch addresses"},
 		{s.Empty, "without a frame"},
 		{s.Missing, "mirrors missing by sequence number"},

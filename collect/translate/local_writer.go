@@ -56,9 +56,9 @@ func (m *Memory) Regions() (all []*region.Region) {
 	return all
 }
 
-// Notification notifies a collector's program that an immediate report has been
+// ImmediateNotice notifies a collector's program that an immediate report has been
 // written. Key is valid during the call.
-type Notification struct {
+type ImmediateNotice struct {
 	Primitive dta.Primitive
 	List      dta.ListID // Append
 	Key       []byte     // all others
@@ -74,14 +74,14 @@ type LocalWriter struct {
 	paths     paths
 	lists     []*list.Writer
 	shared    bool
-	notify    func(Notification)
+	notify    func(ImmediateNotice)
 }
 
 // NewLocalWriter returns the writer of one Translator among several, each with a
 // different number, 0 to region.Writers-1. shared means that others add to the
 // counters too. notify is called for immediate reports and must not block; it may
 // be nil.
-func NewLocalWriter(m *Memory, writer int, shared bool, notify func(Notification)) (*LocalWriter, error) {
+func NewLocalWriter(m *Memory, writer int, shared bool, notify func(ImmediateNotice)) (*LocalWriter, error) {
 	o := &LocalWriter{Plan: m.Plan(), shared: shared, notify: notify}
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (o *LocalWriter) WritePath(p *Path) {
 	must(err)
 	if p.Immediate && o.notify != nil {
 		o.writePaths()
-		o.notify(Notification{Primitive: dta.Postcarding, Key: p.Key})
+		o.notify(ImmediateNotice{Primitive: dta.Postcarding, Key: p.Key})
 	}
 }
 
@@ -189,7 +189,7 @@ func (o *LocalWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	i, n := o.listIndex(id)
 	must(o.lists[i].Append(n, entries))
 	if immediate && o.notify != nil {
-		o.notify(Notification{Primitive: dta.Append, List: id})
+		o.notify(ImmediateNotice{Primitive: dta.Append, List: id})
 	}
 }
 
@@ -198,6 +198,6 @@ func (o *LocalWriter) Flush(model.Time) { o.writePaths() }
 
 func (o *LocalWriter) notifyKeyed(r *dta.Report) {
 	if r.Immediate && o.notify != nil {
-		o.notify(Notification{Primitive: r.Primitive, Key: r.Key})
+		o.notify(ImmediateNotice{Primitive: r.Primitive, Key: r.Key})
 	}
 }

@@ -85,20 +85,21 @@ func ReadLastIDs(ctx context.Context, r api.Records) (last LastIDs, err error) {
 		return last, fmt.Errorf("read the store: %w", err)
 	}
 	for i := range incidents.Items {
-		last.Incident = max(last.Incident, idNumber(incidents.Items[i].ID, "i"))
+		last.Incident = max(last.Incident, IDNumber(incidents.Items[i].ID))
 	}
 	diagnoses, err := r.Diagnoses(ctx, record.Query{})
 	if err != nil {
 		return last, fmt.Errorf("read the store: %w", err)
 	}
 	for i := range diagnoses.Items {
-		last.Diagnosis = max(last.Diagnosis, idNumber(diagnoses.Items[i].ID, "d"))
+		last.Diagnosis = max(last.Diagnosis, IDNumber(diagnoses.Items[i].ID))
 	}
 	return last, nil
 }
 
-// idNumber is the number in an id; 0 for an id of another form.
-func idNumber(id, prefix string) uint64 {
-	n, _ := strconv.ParseUint(strings.TrimPrefix(id, prefix), 10, 64)
+// IDNumber is the number in the id of an incident or a diagnosis, i7 or d7; 0 for
+// an id of another form.
+func IDNumber(id string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimLeft(id, "id"), 10, 64)
 	return n
 }

@@ -19,10 +19,10 @@ type Series struct {
 
 // SeriesAnswer counts what became of the probes that were seen.
 type SeriesAnswer struct {
-	Host                                      model.NodeID
-	Sent, Seen, Arrived, Short, Looped, Other uint64
-	Ends                                      []End          // where they were seen last, the most frequent first
-	Traces                                    []*trace.Trace // of the first ones
+	Host                                     model.NodeID
+	Sent, Seen, Arrived, Lost, Looped, Other uint64
+	Ends                                     []End          // where they were seen last, the most frequent first
+	Traces                                   []*trace.Trace // of the first ones
 }
 
 // End is a switch at which probes were seen last.
@@ -34,9 +34,19 @@ type End struct {
 // keepTraces is how many traces of a series are kept whole.
 const keepTraces = 16
 
-// Probe sends probes of a format at an interval, so many as count: the paper's
-// call. They leave the host that owns the first source address, or the first of the fabric.
+// Probe sends count probes of a format at an interval: the paper's call.
 func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
+	q, err := d.Series(now, text, count)
+	if err != nil {
+		return nil, 0, err
+	}
+	took, err := d.AskEvery(q, interval)
+	return q, took, err
+}
+
+// Series returns the question what becomes of count packets of a format. The host
+// that owns the first source address sends them, or the first host of the fabric.
+func (d *Desk) Series(now model.Time, text string, count uint32) (*Series, error) {
 	r := d.intent.At(now)
 	p, err := ParseFormat(text, func(name string) (model.Addr, bool) {
 		id, ok := r.Fabric().ByName(name)
@@ -46,7 +56,7 @@ func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count 
 		return r.Fabric().Node(id).IPv4, true
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	q := &Series{packet: p, answer: SeriesAnswer{Sent: uint64(count)}}
 	from := p.Key.Src
@@ -55,15 +65,14 @@ func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count 
 	}
 	hosts := r.Fabric().Hosts()
 	if len(hosts) == 0 {
-		return nil, 0, fmt.Errorf("probe: a fabric without hosts, want one to probe from")
+		return nil, fmt.Errorf("probe: a fabric without hosts, want one to probe from")
 	}
 	q.host = hosts[0]
 	if own := r.Owners(from); len(own) > 0 && slices.Contains(hosts, own[0]) {
 		q.host = own[0]
 	}
 	q.answer.Host = q.host
-	took, err := d.AskEvery(q, interval)
-	return q, took, err
+	return q, nil
 }
 
 func (q *Series) plan() (model.NodeID, []prober.Packet, uint32) {
@@ -77,7 +86,7 @@ func (q *Series) take(_ uint32, t *trace.Trace) {
 	case trace.Arrived:
 		a.Arrived++
 	case trace.Lost:
-		a.Short++
+		a.Lost++
 	case trace.Looped:
 		a.Looped++
 	default:

@@ -10,9 +10,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// bursts remembers contention at ports, to tell bursts that come again and
-// again from one burst. One switch's memory of a few epochs is too short for
-// that; complaints over time are not.
+// burstHistory remembers contention at ports, to distinguish recurring bursts
+// from a single one. A switch's memory of a few epochs is too short for that;
+// detections over time are not.
 type burstHistory struct {
 	series []burstSeries
 }
@@ -24,17 +24,18 @@ type burstSeries struct {
 	sources map[model.Addr]bool
 }
 
-// Bounds of what is remembered.
+// Limits of a burstHistory.
 const (
-	maxSeries = 256
-	maxSeriesGap    = 200 * time.Millisecond
+	maxSeries    = 256
+	maxSeriesGap = 200 * time.Millisecond
 )
 
-// observe counts a verdict, and corrects its detail from the third round on. A new
-// burstSeries is one that begins long after the burst before had to be over: between
+// observe counts a verdict, and corrects its detail from the third burst on. A
+// burst is new if it starts long after the one before had to be over: between
 // them its senders were silent.
 func (r *burstHistory) observe(v *diagnose.Verdict) {
-	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || v.Detail != anomaly.MicroBurst && v.Detail != anomaly.UnknownDetail || len(v.Culprits) == 0 {
+	single := v.Detail == anomaly.MicroBurst || v.Detail == anomaly.UnknownDetail
+	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || !single || len(v.Culprits) == 0 {
 		return
 	}
 	sources := map[model.Addr]bool{}
@@ -62,12 +63,12 @@ func (r *burstHistory) observe(v *diagnose.Verdict) {
 	}
 	if x.count >= 3 {
 		v.Detail = anomaly.PeriodicBurst
-		v.Evidence = append(v.Evidence, fmt.Sprintf("the same senders overfilled that port %d times, with silence between", x.count))
-		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
+		v.Evidence = append(v.Evidence, fmt.Sprintf("the same senders congested that port %d times, with silence in between", x.count))
+		v.Remedy = v.Detail.Remedy()
 	}
 }
 
-// shareSenders tells whether two sets share half of the smaller one.
+// shareSenders reports whether two sets share half of the smaller one.
 func shareSenders(a, b map[model.Addr]bool) bool {
 	both := 0
 	for x := range a {

@@ -14,30 +14,30 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Config is what a Watch goes by.
+// Config sets how long a Diagnoser waits, and for what.
 type Config struct {
 	Diagnose diagnose.Config
-	// SettleTime is how long after the last report of a complaint it is looked at;
-	// ReportTimeout is how long it waits for answers that are missing then: a
-	// switch's processor reads one snapshot after the other.
+	// SettleTime is how long after the last report on a detection its diagnosis
+	// starts; ReportTimeout is how long it waits for reports that are missing
+	// then: a switch CPU reads one snapshot after the other.
 	SettleTime, ReportTimeout time.Duration
-	// MinRecheckInterval is the least time between two looks at a loop, and Hold how long
-	// its verdict waits for the second.
+	// MinRecheckInterval is the minimum time between two snapshots of a deadlock
+	// cycle, and RecheckTimeout how long its verdict waits for the second.
 	MinRecheckInterval, RecheckTimeout time.Duration
-	// MaxRequests is how many are kept.
+	// MaxRequests is how many requests are kept.
 	MaxRequests int
-	// Repoll is told whose switches should be polled again: those of a loop, and
-	// those whose answer was not enough. Nil: hosts complain again by
-	// themselves, or nobody does.
-	Repoll func(now model.Time, c diagnose.Detection)
-	// OnGraph is given the graph that the verdicts of a complaint rest on, before
-	// they come; nil: nobody wants it.
+	// Repoll has the switches of a deadlock cycle polled again, and those whose
+	// reports were not sufficient. If it is nil, hosts detect the flow again by
+	// themselves, or there is no second poll.
+	Repoll func(now model.Time, d diagnose.Detection)
+	// OnGraph is called with the graph of a detection before its verdicts are
+	// returned; it may be nil.
 	OnGraph func(ev poll.Event, g *provenance.Graph)
-	// Clock times the analysis; nil does not.
+	// Clock measures the analysis time; nil does not.
 	Clock func() time.Time
 }
 
-// DefaultConfig suits switches whose processors take 80 ms to read two epochs.
+// DefaultConfig suits switches whose CPUs take 80 ms to read two epochs.
 func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Diagnose: diagnose.DefaultConfig(in), SettleTime: time.Millisecond, ReportTimeout: 1500 * time.Millisecond,
@@ -45,53 +45,57 @@ func DefaultConfig(in *topo.Intent) Config {
 	}
 }
 
-// DiagnosisRequest is what a host said, and when on its own clock.
+// DiagnosisRequest is a detection, and when the host made it on its own clock.
 type DiagnosisRequest struct {
 	diagnose.Detection
 	At model.Time
 }
 
-// Stats account for complaints and reports.
+// Stats counts requests and reports.
 type Stats struct {
 	provenance.Stats
-	Requests uint64
-	DuplicateRequests   uint64 // of those: already known
-	Rejected    uint64 // complaints that found no room
-	Unanswered uint64 // complaints of which no report came
-	OrphanReports    uint64 // reports about a complaint that nobody made, or that is settled
-	Verdicts   uint64
-	Repolls      uint64 // for a second look
+	Requests          uint64
+	DuplicateRequests uint64 // of those: already known
+	Rejected          uint64 // requests beyond MaxRequests
+	Unanswered        uint64 // requests without any report
+	OrphanReports     uint64 // reports on an unknown or already settled request
+	Verdicts          uint64
+	Repolls           uint64 // requested from Config.Repoll
 }
 
-// Diagnoser turns complaints and reports into verdicts. One goroutine uses it.
+// Diagnoser turns diagnosis requests and reports into verdicts. One goroutine
+// uses it.
 type Diagnoser struct {
-	cfg       Config
-	fabric    *topo.Fabric
-	collector *provenance.Collector
-	diagnoser    *diagnose.Diagnoser
-	open      map[poll.Event]*pending
-	order     []poll.Event        // open ones, oldest first
-	unconfirmed     []unconfirmedCycle              // verdicts that wait for a second look
-	seen      []*provenance.Graph // of loops, the newest ones
-	bursts    burstHistory
-	triggers   diagnose.TriggerCache
-	stats     Stats
+	cfg         Config
+	fabric      *topo.Fabric
+	collector   *provenance.Collector
+	diagnoser   *diagnose.Diagnoser
+	open        map[poll.Event]*pending
+	order       []poll.Event        // open requests, oldest first
+	unconfirmed []unconfirmedCycle  // verdicts that wait for a second snapshot
+	seen        []*provenance.Graph // of deadlock cycles, the newest ones
+	bursts      burstHistory
+	triggers    diagnose.TriggerCache
+	stats       Stats
 }
 
-// pending is a complaint that waits for reports.
+// pending is a request that waits for reports.
 type pending struct {
 	DiagnosisRequest
-	received model.Time // when it was made, on the collector's clock
-	lastReport  model.Time // report; 0: none
-	lastAnalyzed model.Time // report that was the last when it was looked at
+	received     model.Time // when it was received, on the collector's clock
+	lastReport   model.Time // 0: none
+	lastAnalyzed model.Time // lastReport at the last analysis
 }
 
-// New makes a watch that knows of nothing.
+// New returns a diagnoser without requests.
 func New(cfg Config) (*Diagnoser, error) {
-	if cfg.SettleTime <= 0 || cfg.ReportTimeout <= 0 || cfg.MinRecheckInterval < 0 || cfg.RecheckTimeout < 0 || cfg.MaxRequests < 1 {
-		return nil, fmt.Errorf("rootcause: wait %v, patience %v, look %v, hold %v, %d complaints; want times above 0 and at least 1", cfg.SettleTime, cfg.ReportTimeout, cfg.MinRecheckInterval, cfg.RecheckTimeout, cfg.MaxRequests)
+	if cfg.SettleTime <= 0 || cfg.ReportTimeout <= 0 || cfg.MinRecheckInterval < 0 || cfg.RecheckTimeout < 0 ||
+		cfg.MaxRequests < 1 {
+		return nil, fmt.Errorf("rootcause: settle time %v, report timeout %v, recheck interval %v, recheck timeout %v, "+
+			"%d requests; want times above 0 and at least 1 request",
+			cfg.SettleTime, cfg.ReportTimeout, cfg.MinRecheckInterval, cfg.RecheckTimeout, cfg.MaxRequests)
 	}
-	doctor, err := diagnose.New(cfg.Diagnose)
+	diagnoser, err := diagnose.New(cfg.Diagnose)
 	if err != nil {
 		return nil, fmt.Errorf("rootcause: %w", err)
 	}
@@ -100,141 +104,142 @@ func New(cfg Config) (*Diagnoser, error) {
 		return nil, fmt.Errorf("rootcause: %w", err)
 	}
 	return &Diagnoser{
-		cfg: cfg, fabric: cfg.Diagnose.Intent.At(0).Fabric(), collector: collector, diagnoser: doctor, open: map[poll.Event]*pending{},
+		cfg: cfg, fabric: cfg.Diagnose.Intent.At(0).Fabric(), collector: collector, diagnoser: diagnoser,
+		open: map[poll.Event]*pending{},
 	}, nil
 }
 
-// ErrTooManyRequests is returned for a complaint that finds no room.
-var ErrTooManyRequests = errors.New("rootcause: too many complaints at once")
+// ErrTooManyRequests is returned for a request beyond Config.MaxRequests.
+var ErrTooManyRequests = errors.New("rootcause: too many open diagnosis requests")
 
-// AddRequest takes a complaint, at a time of the collector's clock. Reports may
-// have come before it.
-func (w *Diagnoser) AddRequest(now model.Time, c DiagnosisRequest) error {
-	w.stats.Requests++
-	if w.open[c.Event] != nil {
-		w.stats.DuplicateRequests++
+// AddRequest adds a diagnosis request, at a time of the collector's clock.
+// Reports may have come before it.
+func (d *Diagnoser) AddRequest(now model.Time, r DiagnosisRequest) error {
+	d.stats.Requests++
+	if d.open[r.Event] != nil {
+		d.stats.DuplicateRequests++
 		return nil
 	}
-	if len(w.order) == w.cfg.MaxRequests {
-		w.stats.Rejected++
+	if len(d.order) == d.cfg.MaxRequests {
+		d.stats.Rejected++
 		return ErrTooManyRequests
 	}
-	w.open[c.Event] = &pending{DiagnosisRequest: c, received: now}
-	w.order = append(w.order, c.Event)
+	d.open[r.Event] = &pending{DiagnosisRequest: r, received: now}
+	d.order = append(d.order, r.Event)
 	return nil
 }
 
-// AddReport takes the data of one report, which arrived at a time of the collector's
-// clock, and returns verdicts whose time has come. A report that is of no use
-// is named in the error and counted.
-func (w *Diagnoser) AddReport(now model.Time, data []byte) ([]diagnose.Verdict, error) {
-	ev, err := w.collector.AddChunk(now, data)
+// AddReport adds the data of one report, which arrived at a time of the
+// collector's clock, and returns the verdicts that are due. It counts reports
+// that are of no use, and returns an error for them.
+func (d *Diagnoser) AddReport(now model.Time, data []byte) ([]diagnose.Verdict, error) {
+	ev, err := d.collector.AddChunk(now, data)
 	if err == nil {
-		if p := w.open[ev]; p != nil {
+		if p := d.open[ev]; p != nil {
 			p.lastReport = max(now, 1)
 		} else {
-			w.stats.OrphanReports++
+			d.stats.OrphanReports++
 		}
 	}
-	return w.Tick(now), err
+	return d.Tick(now), err
 }
 
-// Tick returns verdicts whose time has come. It must be called now and then, at
-// least once per Wait; Add does, too.
-func (w *Diagnoser) Tick(now model.Time) (out []diagnose.Verdict) {
-	for len(w.order) > 0 {
-		at := slices.IndexFunc(w.order, func(ev poll.Event) bool { return w.isDue(w.open[ev], now) })
+// Tick returns the verdicts that are due. It must be called at least once per
+// SettleTime; AddReport calls it, too.
+func (d *Diagnoser) Tick(now model.Time) (out []diagnose.Verdict) {
+	for len(d.order) > 0 {
+		at := slices.IndexFunc(d.order, func(ev poll.Event) bool { return d.isDue(d.open[ev], now) })
 		if at < 0 {
 			break
 		}
-		p := w.open[w.order[at]]
-		out = append(out, w.diagnoseRequest(now, p, now.Sub(p.received) >= w.cfg.ReportTimeout)...)
+		p := d.open[d.order[at]]
+		out = append(out, d.diagnoseRequest(now, p, now.Sub(p.received) >= d.cfg.ReportTimeout)...)
 	}
-	return w.countVerdicts(append(out, w.expireUnconfirmed(now)...))
+	return d.countVerdicts(append(out, d.expireUnconfirmed(now)...))
 }
 
-// isDue tells whether a complaint has waited long enough.
-func (w *Diagnoser) isDue(p *pending, now model.Time) bool {
-	return now.Sub(p.received) >= w.cfg.ReportTimeout || p.lastReport > p.lastAnalyzed && now.Sub(p.lastReport) >= w.cfg.SettleTime
+// isDue reports whether a request has waited long enough.
+func (d *Diagnoser) isDue(p *pending, now model.Time) bool {
+	return now.Sub(p.received) >= d.cfg.ReportTimeout || p.lastReport > p.lastAnalyzed && now.Sub(p.lastReport) >= d.cfg.SettleTime
 }
 
-// Flush settles everything, at the end.
-func (w *Diagnoser) Flush() (out []diagnose.Verdict) {
-	for len(w.order) > 0 {
-		out = append(out, w.diagnoseRequest(0, w.open[w.order[0]], true)...)
+// Flush settles all requests, at the end.
+func (d *Diagnoser) Flush() (out []diagnose.Verdict) {
+	for len(d.order) > 0 {
+		out = append(out, d.diagnoseRequest(0, d.open[d.order[0]], true)...)
 	}
-	for _, h := range w.unconfirmed {
-		out = append(out, h.unconfirmed("nobody looked a second time"))
+	for _, h := range d.unconfirmed {
+		out = append(out, h.unconfirmed(noSecondSnapshot))
 	}
-	w.unconfirmed = nil
-	return w.countVerdicts(out)
+	d.unconfirmed = nil
+	return d.countVerdicts(out)
 }
 
-func (w *Diagnoser) countVerdicts(out []diagnose.Verdict) []diagnose.Verdict {
-	w.stats.Verdicts += uint64(len(out))
+func (d *Diagnoser) countVerdicts(out []diagnose.Verdict) []diagnose.Verdict {
+	d.stats.Verdicts += uint64(len(out))
 	return out
 }
 
-// Stats returns the present counts.
-func (w *Diagnoser) Stats() Stats {
-	s := w.stats
-	s.Stats = w.collector.Stats()
+// Stats returns the current counts.
+func (d *Diagnoser) Stats() Stats {
+	s := d.stats
+	s.Stats = d.collector.Stats()
 	return s
 }
 
-// diagnoseRequest diagnoses a complaint. Where answers are missing it goes on waiting,
-// unless it must end.
-func (w *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out []diagnose.Verdict) {
+// diagnoseRequest diagnoses a request. If reports are missing it goes on
+// waiting, unless it must end.
+func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out []diagnose.Verdict) {
 	ev := p.Event
-	var began time.Time
-	if w.cfg.Clock != nil {
-		began = w.cfg.Clock()
+	var start time.Time
+	if d.cfg.Clock != nil {
+		start = d.cfg.Clock()
 	}
-	e := w.collector.Evidence(ev)
-	g := provenance.Build(e, p.Victim, w.fabric)
-	verdicts := w.diagnoser.Diagnose(p.DiagnosisRequest.Detection, e, g)
+	e := d.collector.Evidence(ev)
+	g := provenance.Build(e, p.Victim, d.fabric)
+	verdicts := d.diagnoser.Diagnose(p.DiagnosisRequest.Detection, e, g)
 	times := splitTimes(p, e, g)
-	if w.cfg.Clock != nil {
-		times.Analysis = w.cfg.Clock().Sub(began)
+	if d.cfg.Clock != nil {
+		times.Analysis = d.cfg.Clock().Sub(start)
 	}
 	if p.lastAnalyzed = p.lastReport; verdicts[0].Incomplete && !end {
 		return nil
 	}
-	delete(w.open, ev)
-	w.order = slices.DeleteFunc(w.order, func(x poll.Event) bool { return x == ev })
+	delete(d.open, ev)
+	d.order = slices.DeleteFunc(d.order, func(x poll.Event) bool { return x == ev })
 	if p.lastReport == 0 {
-		w.stats.Unanswered++
+		d.stats.Unanswered++
 	}
-	if w.cfg.OnGraph != nil {
-		w.cfg.OnGraph(ev, g)
+	if d.cfg.OnGraph != nil {
+		d.cfg.OnGraph(ev, g)
 	}
-	out = w.recheck(g)
-	asked := false
+	out = d.recheck(g)
+	repolled := false
 	for i := range verdicts {
 		v := &verdicts[i]
 		v.Times = times
-		w.bursts.observe(v)
-		w.triggers.Observe(v)
+		d.bursts.observe(v)
+		d.triggers.Observe(v)
 		if len(v.DeadlockCycle) > 0 {
-			if w.confirmedBefore(g, v) {
+			if d.confirmedBefore(g, v) {
 				out = append(out, *v)
 				continue
 			}
-			w.unconfirmed = append(w.unconfirmed, unconfirmedCycle{*v, g, now})
+			d.unconfirmed = append(d.unconfirmed, unconfirmedCycle{*v, g, now})
 		} else {
 			out = append(out, *v)
 		}
-		if (len(v.DeadlockCycle) > 0 || v.Anomaly == anomaly.None && !e.Complete()) && w.cfg.Repoll != nil && !asked {
-			asked = true
-			w.stats.Repolls++
-			w.cfg.Repoll(now, p.DiagnosisRequest.Detection)
+		if (len(v.DeadlockCycle) > 0 || v.Anomaly == anomaly.None && !e.Complete()) && d.cfg.Repoll != nil && !repolled {
+			repolled = true
+			d.stats.Repolls++
+			d.cfg.Repoll(now, p.DiagnosisRequest.Detection)
 		}
 	}
 	return out
 }
 
-// splitTimes says where the time went. Clocks of hosts and switches differ: what
-// they make negative is none.
+// splitTimes splits the time from detection to verdict. Clocks of hosts and
+// switches differ: negative times count as zero.
 func splitTimes(p *pending, e *provenance.Evidence, g *provenance.Graph) (t diagnose.Times) {
 	if len(e.Reports) == 0 {
 		return t

@@ -1,6 +1,6 @@
-// Package rootcause answers hosts that complain about a flow: it gathers what
-// switches tell of it, waits for what is late, has the graph diagnosed, looks
-// again before it calls a deadlock standing, and remembers what comes again and
-// again. The matching is analyze/diagnose's; who sends polls is the hosts'
-// business. For people: docs/diagnosis.md.
+// Package rootcause answers hosts that detect a slow flow: it collects the
+// reports of the polled switches, waits for those that are late, has the graph
+// diagnosed, takes a second snapshot before it calls a deadlock persistent, and
+// recognizes recurring bursts. The inference is analyze/diagnose's work; hosts
+// send the polls. Manual: docs/diagnosis.md.
 package rootcause

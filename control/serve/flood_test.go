@@ -121,7 +121,7 @@ func TestFloodIsShedByRule(t *testing.T) {
 	go func() { flooded <- flood(t, b, sw, stop) }()
 	// The analyses stand still until the ring has gone round.
 	ring := uint64(16 << 10)
-	if err := b.door.Call(ctx, func() {
+	if err := b.Loop.Call(ctx, func() {
 		eventually(t, "a ring that is full", func() bool { st, _ := stage(b.Health(), "translator"); return st.Out > ring+1000 })
 	}); err != nil {
 		t.Fatal(err)

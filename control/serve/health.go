@@ -1,38 +1,15 @@
 package serve
 
 import (
-	"errors"
-	"log/slog"
-	"time"
-
 	"github.com/weft-telemetry/weft/collect/translate"
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/ingest/erspan"
 )
 
-// Clock is part of api.Live: the fabric's is the wall's.
-func (s *Service) Clock() api.Clock {
-	now := time.Now()
-	return api.Clock{Now: now, Wall: now, Mode: "serve", Pace: 1}
-}
-
-// Ready is part of api.Live.
-func (s *Service) Ready() error {
-	select {
-	case <-s.drained:
-		return errors.New("the controller is ending")
-	default:
-		return nil
-	}
-}
-
-// Health is part of api.Live. After Run it tells how that ended.
-func (s *Service) Health() api.Health {
-	if h := s.ended.Load(); h != nil {
-		return *h
-	}
+// Stages is part of core.Input.
+func (s *socketInput) Stages() []api.Stage {
 	var st collector.Status
 	if last := s.last.Load(); last != nil {
 		st = *last
@@ -41,44 +18,24 @@ func (s *Service) Health() api.Health {
 	}
 	c := s.counts.Load()
 	stages := []api.Stage{socketStage(&st)}
-	stages = append(stages, control.PipelineStages(intake(&st), c.lost, c.stats)...)
+	stages = append(stages, core.PipelineStages(sumIntake(&st), c.lost, c.stats)...)
 	if s.ints != nil {
 		stages = append(stages, intStage(*s.ours.Load()))
 	}
 	if s.mirrors != nil {
 		stages = append(stages, erspanStage(s.mirrors.Stats()))
 	}
-	if s.feed != nil {
-		stages = append(stages, s.feedStage())
+	if s.stream != nil {
+		stages = append(stages, s.stream.stage())
 	}
 	if s.recorder != nil {
 		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
-	h := s.account.Health(time.Now(), append(stages, s.keeper.HealthStage()))
-	s.AddLiveness(&h)
-	kept := s.stored.Load()
-	h.Store.Bytes, h.Store.MaxBytes, h.Store.Expired = int64(kept.size), int64(kept.max), kept.forgotten
-	h.Store.Memory = int64(kept.memory)
-	return h
+	return stages
 }
 
-// accounts is what came in and went out of every stage, for the log.
-func accounts(h *api.Health) (list []any) {
-	for i := range h.Stages {
-		st := &h.Stages[i]
-		lost := uint64(0)
-		for _, l := range st.Losses {
-			if !l.Expected {
-				lost += l.Count
-			}
-		}
-		list = append(list, slog.Group(st.Name, "in", st.In, "out", st.Out, "lost", lost))
-	}
-	return list
-}
-
-// intake sums up what all sockets took.
-func intake(st *collector.Status) (sum translate.IntakeStats) {
+// sumIntake sums up what all sockets received.
+func sumIntake(st *collector.Status) (sum translate.IntakeStats) {
 	for i := range st.Workers {
 		in := &st.Workers[i].Intake
 		sum.Reports += in.Reports
@@ -139,15 +96,15 @@ func erspanStage(m erspan.Stats, dropped uint64) api.Stage {
 			{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
 			{Reason: "missing", About: "by the sequence numbers of those that came", Count: m.Missing},
 			{Reason: "unknown switch", About: "from an address of no switch", Count: m.Unknown},
-			{Reason: "malformed", About: "short, or of a version that is not known", Count: m.Short + m.Empty + m.Version + m.Unsupported + m.NotIP + m.Fragment},
+			{Reason: "malformed", About: "short, or of a version that is not known", Count: m.Truncated + m.Empty + m.Version + m.Unsupported + m.NotIP + m.Fragment},
 			{Reason: "no mirror", About: "GRE with something else in it", Count: m.NoMirror + m.Other, Expected: true},
 		},
 	}
 }
 
-// feedStage is the stream of what comes from elsewhere to the controller.
-func (s *Service) feedStage() api.Stage {
-	st := s.feed.stream.Stats()
+// stage is the stream from other sources to the controller.
+func (f *streamSource) stage() api.Stage {
+	st := f.stream.Stats()
 	return api.Stage{
 		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: st.Published, Out: st.Delivered, Queued: int(st.Waiting),
 		Losses: []api.StageLoss{

@@ -10,7 +10,7 @@ import (
 )
 
 // openRecorder opens the file that reports are recorded in, if they are.
-func (s *Service) openRecorder() (err error) {
+func (s *socketInput) openRecorder() (err error) {
 	if s.cfg.Record.Path == "" {
 		return nil
 	}
@@ -21,9 +21,9 @@ func (s *Service) openRecorder() (err error) {
 }
 
 // record shows the recorder what came, and whether it was taken.
-func (s *Service) record(k capture.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
+func (s *socketInput) record(k capture.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	if s.recorder != nil {
-		s.recorder.Datagram(k, taken, at, from, to, payload)
+		s.recorder.RecordDatagram(k, taken, at, from, to, payload)
 	}
 }
 
@@ -35,7 +35,7 @@ func recordStage(st capture.Stats) api.Stage {
 		Losses: []api.StageLoss{
 			{Reason: "shed", About: "the disk was too slow", Count: st.Shed},
 			{Reason: "failed", About: "the disk refused them", Count: st.Failed},
-			{Reason: "rejected", About: "not taken, and record.rejected does not ask for them", Count: st.Left, Expected: true},
+			{Reason: "rejected", About: "not taken, and record.rejected does not ask for them", Count: st.Skipped, Expected: true},
 		},
 	}
 }

@@ -34,19 +34,19 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 		return nil, err
 	}
 	undo := func(err error) error {
-		return errors.Join(err, s.deps.Store.SetLimits(s.taken.Store.Retention, s.taken.Store.MaxSize))
+		return errors.Join(err, s.deps.Store.SetLimits(s.applied.Store.Retention, s.applied.Store.MaxSize))
 	}
 	if err := s.instruct(ctx, cfg.Jobs, routes); err != nil {
 		return nil, undo(err)
 	}
-	if err := s.server.Reload(&a); err != nil {
+	if err := s.ReloadAPI(&a); err != nil {
 		return nil, undo(err) // its files have changed since they were tried
 	}
 	if s.deps.Level != nil {
 		s.deps.Level.Set(cfg.Log.level())
 	}
-	s.taken = cfg.clone()
-	s.note(func(now *stored) { now.max = cfg.Store.MaxSize })
+	s.applied = cfg.clone()
+	s.SetStoreLimit(cfg.Store.MaxSize)
 	return s.restarts(&cfg), nil
 }
 
@@ -103,12 +103,12 @@ func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
 // instruct tells the controller of jobs, and of routes that are intended from now
 // on.
 func (s *Service) instruct(ctx context.Context, jobs []control.Job, routes *topo.Routes) (err error) {
-	asked := s.door.Call(ctx, func() {
-		if err = s.control.SetJobs(jobs); err != nil || routes == nil {
+	asked := s.Loop.Call(ctx, func() {
+		if err = s.Controller.SetJobs(jobs); err != nil || routes == nil {
 			return
 		}
-		if err = s.control.SetRoutes(model.TimeOf(time.Now()), routes); err != nil {
-			err = errors.Join(err, s.control.SetJobs(s.taken.Jobs))
+		if err = s.Controller.SetRoutes(model.TimeOf(time.Now()), routes); err != nil {
+			err = errors.Join(err, s.Controller.SetJobs(s.applied.Jobs))
 			return
 		}
 		s.fabric.routes = routes

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -18,50 +19,53 @@ import (
 // the same decoders, memory, controller and analyses, without sockets, and
 // without a queue in which something could be shed. One goroutine uses it.
 type Replay struct {
-	cfg      Config
-	store    control.Store // nil: nothing is kept
-	fabric   *fabric
-	line     *control.InProcessCollector
-	control  *control.Controller
-	decoders *decoders
-	tally    tally
+	cfg       Config
+	core      *core.Core
+	fabric    *fabric
+	collector *core.InProcessCollector
+	decoders  *decoders
+	totals    totals
 
-	now    model.Time // of the recording
-	heard  model.Time // when the last report came
-	looked uint64     // reports in memory at the last look
-	batch  record.Batch
-	err    error // of the store, the first
-	mirror []byte
+	now        model.Time // of the recording
+	lastReport model.Time // when the last report came
+	polled     uint64     // reports in memory at the last poll
+	err        error      // of the store, the first
+	mirror     []byte
 }
 
 // NewReplay makes a replay of recordings of the configuration's fabric, in which
-// reports of some kinds are. A store may be nil. Close must follow.
+// there are reports of some kinds. A store may be nil. Close must follow.
 func NewReplay(ctx context.Context, cfg Config, kinds [capture.NumKinds]uint64, store Store) (r *Replay, err error) {
-	r = &Replay{cfg: cfg.clone(), tally: newTally()}
+	r = &Replay{cfg: cfg.clone(), totals: newTotals()}
 	if r.fabric, err = readFabric(&cfg); err != nil {
 		return nil, err
 	}
 	r.fabric.portless = r.fabric.portless || kinds[capture.ERSPAN]+kinds[capture.SPAN] > 0
-	var last numbers
+	deps := core.Deps{
+		Devices: noDevices{}, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.totals.addIncident,
+	}
+	var last core.LastIDs
 	if store != nil {
-		r.store = store
-		if last, err = lastNumbers(ctx, store); err != nil {
+		deps.Store = store
+		if last, err = core.ReadLastIDs(ctx, store); err != nil {
 			return nil, err
 		}
 	}
-	if r.control, err = r.fabric.controller(&cfg, last, control.Output{Records: func(b *record.Batch) { r.keep(ctx, b) }, Incident: r.tally.hear}); err != nil {
+	c := core.DefaultConfig(r.fabric.controllerConfig(&cfg, last))
+	c.WriteQueue = math.MaxInt32
+	if r.core, err = core.New(c, deps, nil); err != nil {
 		return nil, err
 	}
-	take := func(at model.Time, list dta.ListID, data []byte) { r.control.IngestReport(at, list, data) }
-	if r.decoders, err = r.fabric.decoders(&cfg, false, take); err != nil {
+	ingest := func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) }
+	if r.decoders, err = r.fabric.decoders(&cfg, false, ingest); err != nil {
 		return nil, err
 	}
-	r.line, err = control.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)
+	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)
 	return r, err
 }
 
 // Close frees memory.
-func (r *Replay) Close() error { return r.line.Close() }
+func (r *Replay) Close() error { return r.collector.Close() }
 
 // Ports are those of the configuration's sockets.
 func (c *Config) Ports() capture.Ports {
@@ -72,14 +76,14 @@ func (c *Config) Ports() capture.Ports {
 	return p
 }
 
-// INTPort is where INT reports are sent if nobody says otherwise.
+// INTPort is the default port of INT reports.
 const INTPort = 32766
 
-// Run plays everything that a reader has and tells what was found. All of it is
-// in the store then. Time ends with the last report, as that of a service does
-// that is told to end: what came later is not known, so nothing is missing. On an
-// error what was found before it is told.
-func (r *Replay) Run(ctx context.Context, in *capture.Reader) (*Found, error) {
+// Run replays everything that a reader has and returns the findings. All of them
+// are in the store then. Time ends with the last report, as that of a service does
+// that is shut down: what would have come later is not known, so nothing is
+// missing. On an error it returns the findings up to there.
+func (r *Replay) Run(ctx context.Context, in *capture.Reader) (*Summary, error) {
 	var d capture.Datagram
 	for {
 		err := in.Next(&d)
@@ -90,125 +94,111 @@ func (r *Replay) Run(ctx context.Context, in *capture.Reader) (*Found, error) {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = r.put(&d)
+			err = r.ingest(&d)
 		}
 		if err != nil {
-			return r.found(in), err
+			return r.summary(in), err
 		}
 	}
-	if err := r.line.Drain(r.heard, r.take); err != nil {
-		return r.found(in), err
+	if err := r.collector.Drain(r.lastReport, r.ingestReport); err != nil {
+		return r.summary(in), err
 	}
-	r.control.Flush()
-	r.control.Tick(r.heard)
-	r.write(ctx)
-	return r.found(in), r.err
+	r.core.Controller.Flush()
+	r.core.Controller.Tick(r.lastReport)
+	r.flush(ctx)
+	return r.summary(in), r.err
 }
 
-// put takes a report when its time has come.
-func (r *Replay) put(d *capture.Datagram) error {
+// ingest takes a report at its time.
+func (r *Replay) ingest(d *capture.Datagram) error {
 	if r.now == 0 {
-		r.now, r.heard = d.Time, d.Time // before its first report nothing is known of time
-		r.tally.from = d.Time
+		r.now, r.lastReport = d.Time, d.Time // time begins with the first report
+		r.totals.from = d.Time
 	}
-	if err := r.pass(d.Time); err != nil {
+	if err := r.advance(d.Time); err != nil {
 		return err
 	}
-	r.heard = max(r.heard, d.Time) // a capture's times may go back a little
-	at := r.heard
+	r.lastReport = max(r.lastReport, d.Time) // a capture's times may go back a little
+	at := r.lastReport
 	emit := func(m *mirror.Mirror) {
 		r.mirror = m.AppendTo(r.mirror[:0])
-		r.control.IngestReport(at, r.fabric.lists.Mirrors.First, r.mirror)
+		r.core.Controller.IngestReport(at, r.fabric.lists.Mirrors.First, r.mirror)
 	}
 	switch d.Kind {
 	case capture.DTA:
-		r.line.Receive(at, d.From, d.Payload)
-		if r.line.Stored()-r.looked >= lookEvery {
-			return r.look(at)
+		r.collector.Receive(at, d.From, d.Payload)
+		if r.collector.Stored()-r.polled >= pollAfter {
+			return r.poll(at)
 		}
 	case capture.INT:
-		r.decoders.ints.Datagram(at, d.Payload)
+		r.decoders.ints.HandleDatagram(at, d.Payload)
 	case capture.ERSPAN:
-		r.decoders.erspan.GRE(at, model.AddrOf(d.From.Addr()), d.Payload, emit)
+		r.decoders.erspan.DecodeGRE(at, model.AddrOf(d.From.Addr()), d.Payload, emit)
 	case capture.SPAN:
 		id, ok := r.fabric.doc.Fabric.ByName(d.Switch)
 		if !ok || !r.fabric.doc.Fabric.Node(id).Role.IsSwitch() {
-			return fmt.Errorf("mirrored packets of %q, which is no switch of %s", d.Switch, r.cfg.Topology)
+			return fmt.Errorf("mirrored packets of %q, which is not a switch of %s", d.Switch, r.cfg.Topology)
 		}
-		r.decoders.erspan.Plain(at, id, d.Payload, d.Frame, emit)
+		r.decoders.erspan.DecodeSPAN(at, id, d.Payload, d.Frame, emit)
 	}
 	return nil
 }
 
-// lookEvery is after how many reports memory is looked at, even if no time has
+// pollAfter is after how many reports memory is polled, even if no time has
 // passed: the shortest of its rings hold four times as many.
-const lookEvery = 256
+const pollAfter = 256
 
-// pass lets time go on to an instant. While reports come, the controller looks
-// as often as one that serves; in a long silence ever more seldom, so that what
-// waits for a time waits at most one part in a hundred longer.
-func (r *Replay) pass(to model.Time) error {
+// advance lets time pass up to an instant. While reports come, the controller is
+// called as often as that of a service; in a long silence at growing intervals, so
+// that a timeout is late by at most one part in a hundred.
+func (r *Replay) advance(to model.Time) error {
 	for {
-		step := max(r.cfg.Controller.Step, r.now.Sub(r.heard)/100)
+		step := max(r.cfg.Controller.Step, r.now.Sub(r.lastReport)/100)
 		next := r.now.Add(step)
 		if next > to {
 			return nil
 		}
 		r.now = next
-		if err := r.look(next); err != nil {
+		if err := r.poll(next); err != nil {
 			return err
 		}
-		r.control.Tick(next)
+		r.core.Controller.Tick(next)
 		if r.err != nil {
 			return r.err
 		}
 	}
 }
 
-// look hands the controller what is in memory.
-func (r *Replay) look(now model.Time) error {
-	r.looked = r.line.Stored()
-	return r.line.Poll(now, r.take)
+// poll hands the controller what is in memory.
+func (r *Replay) poll(now model.Time) error {
+	r.polled = r.collector.Stored()
+	return r.collector.Poll(now, r.ingestReport)
 }
 
-func (r *Replay) take(id dta.ListID, data []byte) {
-	r.control.IngestReport(max(r.now, r.heard), id, data)
+func (r *Replay) ingestReport(id dta.ListID, data []byte) {
+	r.core.Controller.IngestReport(max(r.now, r.lastReport), id, data)
 }
 
 // maxBatch is how many records are written to the store at once.
 const maxBatch = 50_000
 
-// keep counts records and takes a copy for the store.
-func (r *Replay) keep(ctx context.Context, b *record.Batch) {
-	r.tally.add(b)
-	if r.store == nil {
-		return
-	}
-	r.batch.Flows = append(r.batch.Flows, b.Flows...)
-	r.batch.Losses = append(r.batch.Losses, b.Losses...)
-	r.batch.Ports = append(r.batch.Ports, b.Ports...)
-	r.batch.Traces = append(r.batch.Traces, b.Traces...)
-	r.batch.Counters = append(r.batch.Counters, b.Counters...)
-	r.batch.Diagnoses = append(r.batch.Diagnoses, b.Diagnoses...)
-	r.batch.Incidents = append(r.batch.Incidents, b.Incidents...)
-	if r.batch.Len() >= maxBatch {
-		r.write(ctx)
+// addRecords counts records, and writes those that wait when they are many.
+func (r *Replay) addRecords(ctx context.Context, b *record.Batch) {
+	r.totals.addRecords(b)
+	if r.core.Writer != nil && r.core.Writer.Queued() >= maxBatch {
+		r.flush(ctx)
 	}
 }
 
-func (r *Replay) write(ctx context.Context) {
-	if r.store == nil || r.err != nil || r.batch.Len() == 0 {
-		return
+func (r *Replay) flush(ctx context.Context) {
+	if r.core.Writer != nil && r.err == nil {
+		r.err = r.core.Writer.Flush(context.WithoutCancel(ctx))
 	}
-	if r.err = r.store.Append(context.WithoutCancel(ctx), &r.batch); r.err == nil {
-		r.tally.kept += uint64(r.batch.Len())
-	}
-	r.batch = record.Batch{} // the store may keep what it took
 }
 
 // stages is the account of the pipeline, as a service's health has it.
 func (r *Replay) stages() []api.Stage {
-	list := control.PipelineStages(r.line.Intake(), r.line.Lost(), r.control.Stats())
+	list := core.PipelineStages(r.collector.Intake(), r.collector.Lost(), r.core.Controller.Stats())
 	if st := r.decoders.ints.Stats(); st.Datagrams > 0 {
 		list = append(list, intStage(intCounts{reader: st}))
 	}

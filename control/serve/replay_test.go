@@ -55,7 +55,7 @@ func recordLab(t *testing.T, text string, base time.Time, long time.Duration) st
 	}
 	session, err := scenario.Open(s, func(at model.Time, from model.NodeID, datagram []byte) {
 		src := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 255, byte(from >> 8), byte(from)}), 40041)
-		r.Datagram(capture.DTA, true, model.TimeOf(base).Add(time.Duration(at)), src, netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
+		r.RecordDatagram(capture.DTA, true, model.TimeOf(base).Add(time.Duration(at)), src, netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,14 +71,14 @@ func recordLab(t *testing.T, text string, base time.Time, long time.Duration) st
 }
 
 // replayed plays recordings into a new store and returns its path.
-func replayed(t *testing.T, cfg Config, inputs ...capture.Input) (string, *Found) {
+func replayed(t *testing.T, cfg Config, inputs ...capture.Input) (string, *Summary) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "replay.duckdb")
 	s, err := embedded.Open(path, embedded.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := capture.Look(cfg.Ports(), inputs...)
+	look, err := capture.Summarize(cfg.Ports(), inputs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func split(t *testing.T, path string) (parts []capture.Input) {
 	}
 	for d := (capture.Datagram{}); in.Next(&d) == nil; {
 		// By reporter, so that those of one instant keep their order.
-		to[d.From.Addr().As4()[3]%2].Datagram(d.Kind, true, d.Time, d.From, d.To, d.Payload)
+		to[d.From.Addr().As4()[3]%2].RecordDatagram(d.Kind, true, d.Time, d.From, d.To, d.Payload)
 	}
 	for _, r := range to {
 		if err := r.Close(); err != nil {

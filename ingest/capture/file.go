@@ -31,10 +31,10 @@ type file struct {
 // create makes a file. One that is there becomes an old one, and those beyond
 // the number to keep go.
 func create(cfg *Config) (*file, error) {
-	if err := retire(cfg.Path); err != nil {
+	if err := archive(cfg.Path); err != nil {
 		return nil, err
 	}
-	if err := forget(cfg.Path, cfg.Keep); err != nil {
+	if err := removeOldest(cfg.Path, cfg.Keep); err != nil {
 		return nil, err
 	}
 	f, err := os.Create(cfg.Path)
@@ -61,7 +61,7 @@ func (w *file) full() bool { return w.cfg.MaxSize > 0 && w.size >= int64(w.cfg.M
 // blockSize is what pcapng puts around a packet.
 const blockSize = 32
 
-func (w *file) put(e *entry, payload []byte) error {
+func (w *file) writePacket(e *entry, payload []byte) error {
 	name := deviceName(e.kind, e.rejected)
 	id, known := w.devices[name]
 	if !known {
@@ -88,14 +88,14 @@ func (w *file) close() error {
 	return errors.Join(w.flush(), w.file.Close())
 }
 
-// stamp is the part of an old file's name that tells when it was written last.
+// archiveTimeFormat is the part of an old file's name that tells when it was written last.
 // Names sort as times do.
-const stamp = "20060102T150405.000000000"
+const archiveTimeFormat = "20060102T150405.000000000"
 
-// retire gives the file of a path, if there is one, the name of an old one:
+// archive gives the file of a path, if there is one, the name of an old one:
 // reports.pcapng becomes reports-20261115T101500.000000000.pcapng. An empty one
 // has nothing to tell.
-func retire(path string) error {
+func archive(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0:
@@ -105,9 +105,9 @@ func retire(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file, want the path of one", path)
 	}
-	before, after := oldName(path)
+	before, after := archiveNameParts(path)
 	for at := info.ModTime().UTC(); ; at = at.Add(1) {
-		old := before + at.Format(stamp) + after
+		old := before + at.Format(archiveTimeFormat) + after
 		if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
 			return os.Rename(path, old)
 		} else if err != nil {
@@ -116,18 +116,18 @@ func retire(path string) error {
 	}
 }
 
-// oldName is what stands around the time in the name of an old file.
-func oldName(path string) (before, after string) {
+// archiveNameParts is what stands around the time in the name of an old file.
+func archiveNameParts(path string) (before, after string) {
 	after = filepath.Ext(path)
 	return strings.TrimSuffix(path, after) + "-", after
 }
 
-// forget removes the oldest files of a path beyond a number; 0 keeps all.
-func forget(path string, keep int) error {
+// removeOldest removes the oldest files of a path beyond a number; 0 keeps all.
+func removeOldest(path string, keep int) error {
 	if keep == 0 {
 		return nil
 	}
-	old, err := Old(path)
+	old, err := ArchivedFiles(path)
 	if err != nil {
 		return err
 	}
@@ -140,18 +140,18 @@ func forget(path string, keep int) error {
 	return nil
 }
 
-// Old lists the old files of a recording, the oldest first.
-func Old(path string) ([]string, error) {
+// ArchivedFiles lists the old files of a recording, the oldest first.
+func ArchivedFiles(path string) ([]string, error) {
 	list, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	before, after := oldName(filepath.Base(path))
+	before, after := archiveNameParts(filepath.Base(path))
 	var old []string
 	for _, e := range list {
 		at, ok := strings.CutPrefix(e.Name(), before)
 		at, ok2 := strings.CutSuffix(at, after)
-		if _, err := time.Parse(stamp, at); ok && ok2 && err == nil {
+		if _, err := time.Parse(archiveTimeFormat, at); ok && ok2 && err == nil {
 			old = append(old, filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}

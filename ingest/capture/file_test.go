@@ -18,8 +18,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	addr := netip.MustParseAddrPort("10.0.0.7:1")
 	put := func() {
-		r.Datagram(DTA, true, 1, addr, addr, make([]byte, 100))
-		r.write()
+		r.RecordDatagram(DTA, true, 1, addr, addr, make([]byte, 100))
+		r.writeQueued()
 	}
 	put()
 	r.file.file.Close() // from now on it takes nothing

@@ -45,7 +45,7 @@ type ReadStats struct {
 	Rejected  uint64           `json:"rejected"` // when they were recorded
 	NotIP     uint64           `json:"not_ip"`
 	Fragments uint64           `json:"fragments"`
-	Cut       uint64           `json:"cut"` // reports that the capture did not keep whole
+	Truncated       uint64           `json:"cut"` // reports that the capture did not keep whole
 }
 
 // Reader reads the reports of several files in the order of their times. One
@@ -102,19 +102,19 @@ func (r *Reader) Close() {
 // Stats returns the present counts.
 func (r *Reader) Stats() ReadStats { return r.stats }
 
-// Broken tells of files that break off, as one does whose writer was killed.
+// TruncatedFiles tells of files that break off, as one does whose writer was killed.
 // What they have before that was given out.
-func (r *Reader) Broken() []error { return r.cut }
+func (r *Reader) TruncatedFiles() []error { return r.cut }
 
-// Survey is what files have, and from when to when.
-type Survey struct {
+// Summary is what files have, and from when to when.
+type Summary struct {
 	ReadStats
 	From, To model.Time
 	Broken   []error
 }
 
-// Look reads files to their end to tell what they have.
-func Look(ports Ports, inputs ...Input) (s Survey, err error) {
+// Summarize reads files to their end to tell what they have.
+func Summarize(ports Ports, inputs ...Input) (s Summary, err error) {
 	r, err := Open(ports, inputs...)
 	if err != nil {
 		return s, err
@@ -169,7 +169,7 @@ func (r *Reader) Next(d *Datagram) error {
 			}
 		}
 		r.next = s
-		rejected, err := r.read(s, d)
+		rejected, err := r.classify(s, d)
 		if err != nil {
 			return fmt.Errorf("read %s: packet %d: %w", s.Path, s.number, err)
 		}
@@ -183,8 +183,8 @@ func (r *Reader) Next(d *Datagram) error {
 	}
 }
 
-// read finds out what a packet is.
-func (r *Reader) read(s *source, d *Datagram) (rejected bool, err error) {
+// classify finds out what a packet is.
+func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
 	*d = Datagram{Time: s.packet.Time}
 	data, frame, err := s.packet.Network()
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *Reader) read(s *source, d *Datagram) (rejected bool, err error) {
 	// Length is the header's word: more may stand behind it, or less.
 	whole := int(h.Start) + int(h.Length)
 	data = data[:min(len(data), whole)]
-	kind, rejected := deviceKind(s.packet.Device)
+	kind, rejected := deviceKind(s.packet.Interface)
 	switch {
 	case h.Key.Proto == model.UDP && !h.Flags.Has(packet.NoPorts):
 		d.Kind = r.byPort(h.Key.DstPort)
@@ -227,7 +227,7 @@ func (r *Reader) read(s *source, d *Datagram) (rejected bool, err error) {
 		return false, nil
 	}
 	if len(data) < whole {
-		r.stats.Cut++
+		r.stats.Truncated++
 	}
 	d.From = netip.AddrPortFrom(h.Key.Src.Netip(), h.Key.SrcPort)
 	d.To = netip.AddrPortFrom(h.Key.Dst.Netip(), h.Key.DstPort)

@@ -79,8 +79,8 @@ func TestAFileThatBreaksOff(t *testing.T) {
 	n := 0
 	for d := (capture.Datagram{}); r.Next(&d) == nil; n++ {
 	}
-	if n != 3 || len(r.Broken()) != 1 || !errors.Is(r.Broken()[0], pcap.ErrBroken) {
-		t.Errorf("%d reports, %v; want 3, and to be told", n, r.Broken())
+	if n != 3 || len(r.TruncatedFiles()) != 1 || !errors.Is(r.TruncatedFiles()[0], pcap.ErrCorrupt) {
+		t.Errorf("%d reports, %v; want 3, and to be told", n, r.TruncatedFiles())
 	}
 	if _, err := capture.Open(capture.Ports{}, capture.Input{Path: "read_test.go"}); !errors.Is(err, pcap.ErrFormat) {
 		t.Errorf("Open of a text = %v; want %v", err, pcap.ErrFormat)
@@ -127,7 +127,7 @@ func TestSendKeepsThePace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	send := func(speed float64, kind capture.Kind, to netip.AddrPort) (capture.Sent, error) {
+	send := func(speed float64, kind capture.Kind, to netip.AddrPort) (capture.SendStats, error) {
 		r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path})
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestSendKeepsThePace(t *testing.T) {
 	here := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	began := time.Now()
 	sent, err := send(2, capture.DTA, here)
-	if err != nil || sent.Datagrams[capture.DTA] != 15 || sent.Left[capture.INT] != 5 {
+	if err != nil || sent.Datagrams[capture.DTA] != 15 || sent.Skipped[capture.INT] != 5 {
 		t.Fatalf("Send = %+v, %v; want 15 reports sent and 5 left", sent, err)
 	}
 	// The last has its place 190 ms behind the first, 95 at twice the speed.
@@ -188,7 +188,7 @@ func FuzzReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i, s := range reports {
-		r.Datagram(s.kind, i > 0, s.at, addr(s.from), addr(s.to), []byte(s.payload))
+		r.RecordDatagram(s.kind, i > 0, s.at, addr(s.from), addr(s.to), []byte(s.payload))
 	}
 	if err := r.Close(); err != nil {
 		f.Fatal(err)
@@ -212,7 +212,7 @@ func FuzzReader(f *testing.F) {
 		var d capture.Datagram
 		for ; ; n++ {
 			if err := r.Next(&d); err != nil {
-				if err != io.EOF && len(r.Broken()) == 0 && n > uint64(len(in)) {
+				if err != io.EOF && len(r.TruncatedFiles()) == 0 && n > uint64(len(in)) {
 					t.Fatalf("more packets than bytes: %v", err)
 				}
 				break

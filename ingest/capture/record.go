@@ -43,7 +43,7 @@ func (c *Config) Check() error {
 type Stats struct {
 	Datagrams uint64 `json:"datagrams"`
 	Written   uint64 `json:"written"`
-	Left      uint64 `json:"left"`   // rejected ones, which were not asked for
+	Skipped      uint64 `json:"left"`   // rejected ones, which were not asked for
 	Shed      uint64 `json:"shed"`   // the disk was too slow
 	Failed    uint64 `json:"failed"` // the disk refused them
 	Waiting   uint64 `json:"waiting"`
@@ -98,17 +98,17 @@ func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 	return &Recorder{cfg: cfg, log: log, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}}, nil
 }
 
-// Datagram takes a copy of what came from one address to another at an instant:
+// RecordDatagram takes a copy of what came from one address to another at an instant:
 // the payload of UDP, or of ERSPAN what follows the IP header. Taken says
 // whether any use was made of it.
-func (r *Recorder) Datagram(k Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
+func (r *Recorder) RecordDatagram(k Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stats.Datagrams++
 	w := &r.waiting
 	switch {
 	case !taken && !r.cfg.Rejected:
-		r.stats.Left++
+		r.stats.Skipped++
 		return
 	case len(payload) > maxPayload || len(w.bytes)+len(payload)+entrySize*len(w.entries) > int(r.cfg.Queue):
 		r.stats.Shed++
@@ -140,13 +140,13 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-t.C:
 		case <-r.wake:
 		}
-		r.write()
+		r.writeQueued()
 	}
 }
 
 // Close writes what is left and closes the file, without Run.
 func (r *Recorder) Close() error {
-	r.write()
+	r.writeQueued()
 	err := r.file.close()
 	if r.err == nil {
 		r.err = err
@@ -157,9 +157,9 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// write brings what waits to the file. What the disk has not taken is not
+// writeQueued brings what waits to the file. What the disk has not taken is not
 // written: the buffer before it takes everything.
-func (r *Recorder) write() {
+func (r *Recorder) writeQueued() {
 	r.mu.Lock()
 	r.writing, r.waiting = r.waiting, batch{r.writing.entries[:0], r.writing.bytes[:0]}
 	r.mu.Unlock()
@@ -168,7 +168,7 @@ func (r *Recorder) write() {
 	for i := range r.writing.entries {
 		e := &r.writing.entries[i]
 		if r.err == nil {
-			r.err = r.put(e, rest[:e.size], uint64(i), &done)
+			r.err = r.writeEntry(e, rest[:e.size], uint64(i), &done)
 		}
 		rest = rest[e.size:]
 	}
@@ -190,7 +190,7 @@ func (r *Recorder) write() {
 }
 
 // put writes a report behind so many of its batch.
-func (r *Recorder) put(e *entry, payload []byte, before uint64, done *Stats) error {
+func (r *Recorder) writeEntry(e *entry, payload []byte, before uint64, done *Stats) error {
 	if r.file.full() {
 		if err := r.file.close(); err != nil {
 			return err
@@ -203,7 +203,7 @@ func (r *Recorder) put(e *entry, payload []byte, before uint64, done *Stats) err
 		r.file = next
 		done.Files++
 	}
-	return r.file.put(e, payload)
+	return r.file.writePacket(e, payload)
 }
 
 // Stats returns the present counts.
@@ -211,6 +211,6 @@ func (r *Recorder) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stats
-	s.Waiting = s.Datagrams - s.Written - s.Left - s.Shed - s.Failed
+	s.Waiting = s.Datagrams - s.Written - s.Skipped - s.Shed - s.Failed
 	return s
 }

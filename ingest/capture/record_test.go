@@ -51,8 +51,8 @@ func readAll(t *testing.T, ports capture.Ports, paths ...string) (list []seen, s
 		}
 		list = append(list, seen{d.Time, d.Kind, d.From.String(), d.To.String(), string(d.Payload)})
 	}
-	if len(r.Broken()) > 0 {
-		t.Fatal(r.Broken())
+	if len(r.TruncatedFiles()) > 0 {
+		t.Fatal(r.TruncatedFiles())
 	}
 	return list, r.Stats()
 }
@@ -68,7 +68,7 @@ func record(t *testing.T, cfg capture.Config, list []seen, rejected ...int) capt
 		for _, n := range rejected {
 			taken = taken && n != i
 		}
-		r.Datagram(s.kind, taken, s.at, addr(s.from), addr(s.to), []byte(s.payload))
+		r.RecordDatagram(s.kind, taken, s.at, addr(s.from), addr(s.to), []byte(s.payload))
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
 	st := record(t, cfg, reports, 3)
-	if st.Written != 3 || st.Left != 1 || st.Waiting != 0 {
+	if st.Written != 3 || st.Skipped != 1 || st.Waiting != 0 {
 		t.Errorf("stats %+v; want 3 written and 1 left", st)
 	}
 	got, _ := readAll(t, capture.Ports{}, cfg.Path)
@@ -144,7 +144,7 @@ func TestFilesTurn(t *testing.T) {
 		t.Errorf("%d files; want 7", st.Files)
 	}
 	record(t, cfg, list[:1])
-	old, err := capture.Old(cfg.Path)
+	old, err := capture.ArchivedFiles(cfg.Path)
 	if err != nil || len(old) != 3 {
 		t.Fatalf("old files %v, %v; want 3", old, err)
 	}
@@ -171,9 +171,9 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	payload := make([]byte, 1000)
 	for i := range 100 { // nobody writes yet
-		r.Datagram(capture.DTA, true, model.Time(i), addr("10.0.0.7:1"), addr("10.0.0.1:2"), payload)
+		r.RecordDatagram(capture.DTA, true, model.Time(i), addr("10.0.0.7:1"), addr("10.0.0.1:2"), payload)
 	}
-	r.Datagram(capture.DTA, true, 100, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1<<17))
+	r.RecordDatagram(capture.DTA, true, 100, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1<<17))
 	before := r.Stats()
 	if before.Shed < 30 || before.Shed+before.Waiting != 101 {
 		t.Errorf("stats %+v; want some 40 of 101 shed", before)
@@ -211,7 +211,7 @@ func TestDiskThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		r.Datagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
+		r.RecordDatagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
 	}
 	go func() { done <- r.Run(ctx) }()
 	for r.Stats().Waiting > 0 { // it is counted while the recorder runs
@@ -220,7 +220,7 @@ func TestDiskThatFails(t *testing.T) {
 	if st := r.Stats(); st.Failed != 38 || st.Written != 62 {
 		t.Errorf("stats %+v; want 62 written and 38 failed", st)
 	}
-	r.Datagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
+	r.RecordDatagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
 	end()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), cfg.Path) {
 		t.Errorf("Run = %v; want an error with the path", err)
@@ -242,7 +242,7 @@ func TestDatagramAllocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload, from, to := bytes.Repeat([]byte{1}, 1000), addr("10.0.0.7:1"), addr("10.0.0.1:2")
-	put := func() { r.Datagram(capture.DTA, true, 1, from, to, payload) }
+	put := func() { r.RecordDatagram(capture.DTA, true, 1, from, to, payload) }
 	for range 2 { // both halves of the queue get their memory
 		for range 1000 {
 			put()
@@ -270,7 +270,7 @@ func BenchmarkDatagram(b *testing.B) {
 	payload, from, to := bytes.Repeat([]byte{1}, 1000), addr("10.0.0.7:1"), addr("10.0.0.1:2")
 	b.SetBytes(int64(len(payload)))
 	for b.Loop() {
-		r.Datagram(capture.DTA, true, 1, from, to, payload)
+		r.RecordDatagram(capture.DTA, true, 1, from, to, payload)
 	}
 	cancel()
 	if err := <-done; err != nil {

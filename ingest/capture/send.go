@@ -39,17 +39,17 @@ func (c *SendConfig) Check() error {
 	return nil
 }
 
-// Sent accounts for what Send did.
-type Sent struct {
+// SendStats accounts for what Send did.
+type SendStats struct {
 	Datagrams [NumKinds]uint64 `json:"datagrams"`
 	Bytes     uint64           `json:"bytes"`
-	Left      [NumKinds]uint64 `json:"left"` // of kinds that go nowhere
+	Skipped      [NumKinds]uint64 `json:"left"` // of kinds that go nowhere
 	Span      time.Duration    `json:"span_ns"`
 }
 
 // Send sends what a reader reads to sockets of others, each report when its time
 // has come. UDP tells of no loss; that nobody listens is an error.
-func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent Sent, err error) {
+func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err error) {
 	if err := cfg.Check(); err != nil {
 		return sent, err
 	}
@@ -82,7 +82,7 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent Sent, err error)
 		}
 		c := conns[d.Kind]
 		if c == nil {
-			sent.Left[d.Kind]++
+			sent.Skipped[d.Kind]++
 			continue
 		}
 		_, err := c.Write(d.Payload)

@@ -38,14 +38,14 @@ type Config struct {
 	Source     netip.AddrPort   // of requests to other collectors; without a port, free ones are taken
 	Status     netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value serves none
 	Workers    int              // sockets that share the port, each with a goroutine
-	Receive    int              // bytes the kernel may queue for each socket
+	ReceiveBuffer    int              // bytes the kernel may queue for each socket
 	Offload    bool             // let the kernel hand over runs of datagrams as one message
 	AnswerPort uint16           // where reporters of version 1 take answers; 0 is the port they report from
 	Rate       float64          // reports per second that are let through; 0 for all
 	Burst      int              // reports beyond the rate at once
 	Reporters  int              // reporters whose numbers are followed
 	Translate  translate.Config // how reports are gathered
-	Memory     Memory
+	Memory     MemoryConfig
 
 	// Tap, if any, sees every datagram, and whether any of its reports was
 	// stored. Workers call it at once; it must not keep the datagram.
@@ -67,7 +67,7 @@ func DefaultConfig() Config {
 		Source:    netip.AddrPortFrom(loopback, 0),
 		Status:    netip.AddrPortFrom(loopback, StatusPort),
 		Workers:   1,
-		Receive:   udp.DefaultConfig(netip.AddrPort{}).Buffer,
+		ReceiveBuffer:   udp.DefaultConfig(netip.AddrPort{}).ReceiveBuffer,
 		Offload:   true,
 		Burst:     1 << 16,
 		Reporters: translate.DefaultReporters,
@@ -88,7 +88,7 @@ type Collector struct {
 	shards  []shard
 	clients []*rocev2.Client // the shards, when memory is elsewhere
 	server  *rocev2.Server
-	notices notices
+	notices noticeFeed
 	http    net.Listener
 	started time.Time
 }
@@ -103,8 +103,8 @@ type shard interface {
 // MaxWorkers is one less than the writers of a memory: the last is RDMA.
 const MaxWorkers = region.Writers - 1
 
-// Check complains about the first thing that is wrong.
-func (c Config) Check() error {
+// Validate complains about the first thing that is wrong.
+func (c Config) Validate() error {
 	if c.Workers < 1 || c.Workers > MaxWorkers {
 		return fmt.Errorf("collector: %d workers, want 1 to %d", c.Workers, MaxWorkers)
 	}
@@ -137,7 +137,7 @@ func (c Config) limiter() (translate.Limiter, error) {
 // New opens memory, sockets and connections, and starts nothing. Close or Run
 // must follow.
 func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err error) {
-	if err := cfg.Check(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	c := &Collector{cfg: cfg, log: log, started: time.Now()}
@@ -181,22 +181,22 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 	for _, s := range c.shards {
 		targets = append(targets, s)
 	}
-	if l, ok := c.shards[0].(*local); ok && c.cfg.Workers == 1 {
+	if l, ok := c.shards[0].(*lockedTranslator); ok && c.cfg.Workers == 1 {
 		// One lock for all that a call receives, in place of one for each
 		// datagram: taking it waits for all stores before it, those to memory
 		// among them, and cost a seventh of the time (weft bench dta).
 		targets, hold = []translate.Target{l.tr}, &l.mu
 	}
 	socket := udp.DefaultConfig(c.cfg.Listen)
-	socket.Buffer, socket.Offload = c.cfg.Receive, c.cfg.Offload
+	socket.ReceiveBuffer, socket.Offload = c.cfg.ReceiveBuffer, c.cfg.Offload
 	conns, err := udp.ListenAll(socket, c.cfg.Workers)
 	if err != nil {
 		return err
 	}
 	for i, conn := range conns {
-		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, hold: hold, tap: c.cfg.Tap}
+		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, routerLock: hold, tap: c.cfg.Tap}
 		if i < len(c.shards) {
-			w.own = c.shards[i]
+			w.ticked = c.shards[i]
 		}
 		c.workers = append(c.workers, w)
 	}
@@ -215,7 +215,7 @@ func (c *Collector) openLocal() error {
 		if err != nil {
 			return err
 		}
-		c.shards = append(c.shards, &local{tr: t})
+		c.shards = append(c.shards, &lockedTranslator{tr: t})
 	}
 	return nil
 }
@@ -269,9 +269,9 @@ func (c *Collector) StatusAddr() net.Addr {
 // Readers may use it until Run returns.
 func (c *Collector) Memory() *translate.Memory { return c.memory }
 
-// Notices calls back for every immediate report until the returned function is
+// SubscribeNotices calls back for every immediate report until the returned function is
 // called. The callback must not wait.
-func (c *Collector) Notices(f func(translate.Notification)) (stop func()) { return c.notices.subscribe(f) }
+func (c *Collector) SubscribeNotices(f func(translate.ImmediateNotice)) (stop func()) { return c.notices.subscribe(f) }
 
 // Run takes reports until ctx ends, then writes what was still being gathered,
 // saves files to their disk and closes everything.
@@ -301,9 +301,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	for _, l := range c.clients {
 		work(linked, &links, l.Run)
 	}
-	var asked gate
+	var asked requestGate
 	server := &http.Server{
-		Handler: asked.through(c.handler()), ReadHeaderTimeout: 5 * time.Second,
+		Handler: asked.wrap(c.handler()), ReadHeaderTimeout: 5 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends streams
 	}
 	if c.http != nil {
@@ -317,12 +317,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	<-ctx.Done()
 	// Handlers read memory that is unmapped below, so they must have ended. One
 	// whose client does not read its answer is cut off.
-	ending, ended := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	ending, ended := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer ended()
 	if server.Shutdown(ending) != nil {
 		_ = server.Close()
 	}
-	asked.shut()
+	asked.close()
 	wg.Wait()
 	now := model.TimeOf(time.Now())
 	for _, s := range c.shards {

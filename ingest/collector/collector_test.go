@@ -43,7 +43,7 @@ func TestEndsWithAClientThatDoesNotRead(t *testing.T) {
 	}
 	key := make([]byte, 64<<10)
 	for range 500 { // 64 MB as text: more than sockets hold
-		c.notices.publish(translate.Notification{Primitive: dta.KeyWrite, Key: key})
+		c.notices.publish(translate.ImmediateNotice{Primitive: dta.KeyWrite, Key: key})
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
@@ -63,7 +63,7 @@ func small(dir string) Config {
 	cfg.Listen = netip.MustParseAddrPort("127.0.0.1:0")
 	cfg.Status = netip.MustParseAddrPort("127.0.0.1:0")
 	counts, postcards := count.DefaultConfig(1<<18), postcard.DefaultConfig(1<<18)
-	cfg.Memory = Memory{
+	cfg.Memory = MemoryConfig{
 		Dir:       dir,
 		KeyWrites: []keywrite.Config{keywrite.DefaultConfig(1 << 20)},
 		Counts:    &counts,
@@ -194,7 +194,7 @@ func reports(n int) (all []dta.Report) {
 }
 
 // twin writes the same reports into memory directly.
-func twin(t testing.TB, m Memory, all []dta.Report) *translate.Memory {
+func twin(t testing.TB, m MemoryConfig, all []dta.Report) *translate.Memory {
 	t.Helper()
 	m.Dir = ""
 	mem, err := m.open()
@@ -430,7 +430,7 @@ func TestNewComplains(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"collector: 0 workers, want 1 to 31":      func(c *Config) { c.Workers = 0 },
 		"collector: 0 reporters, want at least 1": func(c *Config) { c.Reporters = 0 },
-		"translate: no memory":                    func(c *Config) { c.Memory = Memory{} },
+		"translate: no memory":                    func(c *Config) { c.Memory = MemoryConfig{} },
 		"translate: rate of -1 reports/s in bursts of 65536, want 0.001 to 1e9 in bursts of at least 1": func(c *Config) { c.Rate = -1 },
 		"udp: listen on 192.0.2.1:40040: bind: cannot assign requested address":                         func(c *Config) { c.Listen = netip.MustParseAddrPort("192.0.2.1:40040") },
 	} {

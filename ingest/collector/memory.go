@@ -13,9 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/collect/translate"
 )
 
-// Memory is the geometry of the memories a collector opens. What has no
+// MemoryConfig is the geometry of the memories a collector opens. What has no
 // geometry is not served.
-type Memory struct {
+type MemoryConfig struct {
 	Dir       string // where their files are; empty for memory of this process alone
 	KeyWrites []keywrite.Config
 	Counts    *count.Config
@@ -26,11 +26,11 @@ type Memory struct {
 // DefaultMemory serves everything on a laptop: newest values of 4 and of 20
 // bytes, counters, paths of 5 hops, lists of small events and lists of reports
 // as large as a datagram.
-func DefaultMemory() Memory {
+func DefaultMemory() MemoryConfig {
 	counts := count.DefaultConfig(32 << 20)
-	postcards := Postcards(5, 64<<20)
-	return Memory{
-		KeyWrites: []keywrite.Config{KeyWrite(4, 64<<20), KeyWrite(20, 64<<20)},
+	postcards := PostcardConfig(5, 64<<20)
+	return MemoryConfig{
+		KeyWrites: []keywrite.Config{KeyWriteConfig(4, 64<<20), KeyWriteConfig(20, 64<<20)},
 		Counts:    &counts,
 		Postcards: &postcards,
 		Lists: []list.Config{{Layout: list.Weft, Batch: 16, Classes: []list.Class{
@@ -40,16 +40,16 @@ func DefaultMemory() Memory {
 	}
 }
 
-// KeyWrite is the geometry for values of so many bytes in about size bytes.
-func KeyWrite(value int, size int64) keywrite.Config {
+// KeyWriteConfig is the geometry for values of so many bytes in about size bytes.
+func KeyWriteConfig(value int, size int64) keywrite.Config {
 	c := keywrite.DefaultConfig(8)
 	c.Value = value
 	c.Slots = uint64(max(1, size/c.Size()))
 	return c
 }
 
-// Postcards is the geometry for paths of so many hops in about size bytes.
-func Postcards(hops int, size int64) postcard.Config {
+// PostcardConfig is the geometry for paths of so many hops in about size bytes.
+func PostcardConfig(hops int, size int64) postcard.Config {
 	c := postcard.Config{Layout: postcard.Sealed, Chunks: 1, Hops: hops, Bits: 32}
 	c.Chunks = uint64(max(1, size/c.Size()))
 	return c
@@ -57,8 +57,8 @@ func Postcards(hops int, size int64) postcard.Config {
 
 // PrototypeMemory lays everything out as the public prototype does, with as
 // many lists as it has by default.
-func PrototypeMemory(dir string) Memory {
-	m := Memory{
+func PrototypeMemory(dir string) MemoryConfig {
+	m := MemoryConfig{
 		Dir:       dir,
 		KeyWrites: []keywrite.Config{{Layout: keywrite.Prototype, Slots: 1 << 23, Value: 4, Check: 32}},
 		Counts:    &count.Config{Layout: count.Prototype, Cells: 1 << 22},
@@ -71,7 +71,7 @@ func PrototypeMemory(dir string) Memory {
 }
 
 // Plan is how reports are written into memories of this geometry.
-func (m Memory) Plan() (_ *translate.Plan, err error) {
+func (m MemoryConfig) Plan() (_ *translate.Plan, err error) {
 	p := &translate.Plan{}
 	for _, cfg := range m.KeyWrites {
 		s, err := keywrite.NewScheme(cfg)
@@ -101,7 +101,7 @@ func (m Memory) Plan() (_ *translate.Plan, err error) {
 }
 
 // open maps all memories. A file that exists answers as before.
-func (m Memory) open() (_ *translate.Memory, err error) {
+func (m MemoryConfig) open() (_ *translate.Memory, err error) {
 	if m.Dir != "" {
 		if err := os.MkdirAll(m.Dir, 0o755); err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	}
 	for i, l := range st.Links {
 		up := 0.0
-		if l.Up {
+		if l.Connected {
 			up = 1
 		}
 		gauge(linkDesc, up, e.c.cfg.Collectors[i])

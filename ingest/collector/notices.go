@@ -8,16 +8,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// notices hands immediate reports to whoever listens.
-type notices struct {
+// noticeFeed hands immediate reports to whoever listens.
+type noticeFeed struct {
 	mu    sync.Mutex
 	next  int
-	all   map[int]func(translate.Notification)
+	all   map[int]func(translate.ImmediateNotice)
 	any   atomic.Bool // without listeners there is no lock to take
 	total atomic.Uint64
 }
 
-func (n *notices) publish(x translate.Notification) {
+func (n *noticeFeed) publish(x translate.ImmediateNotice) {
 	n.total.Add(1)
 	if !n.any.Load() {
 		return
@@ -31,15 +31,15 @@ func (n *notices) publish(x translate.Notification) {
 
 // publishRDMA takes what came as immediate data: the place of the write, not
 // its key.
-func (n *notices) publishRDMA(p dta.Primitive, where uint32) {
-	n.publish(translate.Notification{Primitive: p, List: dta.ListID(where)})
+func (n *noticeFeed) publishRDMA(p dta.Primitive, where uint32) {
+	n.publish(translate.ImmediateNotice{Primitive: p, List: dta.ListID(where)})
 }
 
-func (n *notices) subscribe(f func(translate.Notification)) (stop func()) {
+func (n *noticeFeed) subscribe(f func(translate.ImmediateNotice)) (stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.all == nil {
-		n.all = map[int]func(translate.Notification){}
+		n.all = map[int]func(translate.ImmediateNotice){}
 	}
 	id := n.next
 	n.next++

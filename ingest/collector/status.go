@@ -54,7 +54,7 @@ func (c *Collector) Status() Status {
 	}
 	for _, s := range c.shards {
 		switch s := s.(type) {
-		case *local:
+		case *lockedTranslator:
 			s.mu.Lock()
 			st.Shards = append(st.Shards, s.tr.Stats())
 			s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s Status) Losses() []Loss {
 		{"intake", "duplicate", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Duplicate })},
 		{"intake", "rate limit", "reports", refused(dta.RateLimited)},
 		{"intake", "no memory", "reports", refused(dta.Unserved)},
-		{"answer", "not sent", "answers", sum(func(w WorkerStats) uint64 { return w.LostAnswers })},
+		{"answer", "not sent", "answers", sum(func(w WorkerStats) uint64 { return w.LostAcks })},
 		{"list", "overwritten", "entries", overwritten},
 	}
 	if len(s.Links) > 0 {
@@ -174,21 +174,21 @@ func (c *Collector) handler() http.Handler {
 	return mux
 }
 
-// endTime is how long answers may take when a collector ends, writeTime how long
+// shutdownTimeout is how long answers may take when a collector ends, writeTimeout how long
 // a client may take to read an event.
 const (
-	endTime   = 2 * time.Second
-	writeTime = 10 * time.Second
+	shutdownTimeout   = 2 * time.Second
+	writeTimeout = 10 * time.Second
 )
 
-// gate knows when no request is being answered any more.
-type gate struct {
+// requestGate knows when no request is being answered any more.
+type requestGate struct {
 	mu   sync.RWMutex
 	over bool
 }
 
-// through lets requests through until it is shut.
-func (g *gate) through(h http.Handler) http.Handler {
+// wrap lets requests through until it is shut.
+func (g *requestGate) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.RLock()
 		defer g.mu.RUnlock()
@@ -198,8 +198,8 @@ func (g *gate) through(h http.Handler) http.Handler {
 	})
 }
 
-// shut waits for those that are inside and lets no other in.
-func (g *gate) shut() {
+// close waits for those that are inside and lets no other in.
+func (g *requestGate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true
@@ -214,7 +214,7 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	_ = flush.Flush()
 	queue := make(chan string, 1024)
 	missed := make(chan uint64, 1)
-	stop := c.Notices(func(n translate.Notification) {
+	stop := c.SubscribeNotices(func(n translate.ImmediateNotice) {
 		where := "list"
 		if n.Primitive != dta.Append {
 			where = "slot"
@@ -241,7 +241,7 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case line := <-queue:
-			err = flush.SetWriteDeadline(time.Now().Add(writeTime))
+			err = flush.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if err == nil {
 				_, err = w.Write([]byte(line))
 			}

@@ -12,37 +12,37 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// local guards a Translator over this process's memory.
-type local struct {
+// lockedTranslator guards a Translator over this process's memory.
+type lockedTranslator struct {
 	mu sync.Mutex
 	tr *translate.Translator
 }
 
-func (s *local) Admit(r *dta.Report) dta.Verdict { return s.tr.Admit(r) }
+func (s *lockedTranslator) Admit(r *dta.Report) dta.Verdict { return s.tr.Admit(r) }
 
-func (s *local) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
+func (s *lockedTranslator) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
 	return s.tr.AdmitRun(first, run, count)
 }
 
-func (s *local) Put(now model.Time, batch []dta.Report) {
+func (s *lockedTranslator) Put(now model.Time, batch []dta.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tr.Put(now, batch)
 }
 
-func (s *local) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
+func (s *lockedTranslator) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tr.PutRun(now, first, run, count)
 }
 
-func (s *local) Tick(now model.Time) {
+func (s *lockedTranslator) Tick(now model.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tr.Tick(now)
 }
 
-func (s *local) Drain(now model.Time) {
+func (s *lockedTranslator) Drain(now model.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tr.Drain(now)
@@ -53,8 +53,8 @@ type worker struct {
 	conn       *udp.Conn
 	intake     *translate.Intake
 	router     *translate.Router
-	own        shard       // whose time this worker keeps, or nil
-	hold       sync.Locker // taken around the router, or nil where targets guard themselves
+	ticked        shard       // whose time this worker keeps, or nil
+	routerLock       sync.Locker // taken around the router, or nil where targets guard themselves
 	answerPort uint16
 	tap        func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
 
@@ -66,7 +66,7 @@ type worker struct {
 type WorkerStats struct {
 	Socket      udp.Stats             `json:"socket"`
 	Intake      translate.IntakeStats `json:"intake"`
-	LostAnswers uint64                `json:"lost_answers"` // that could not be sent
+	LostAcks uint64                `json:"lost_answers"` // that could not be sent
 }
 
 // tick is how often time is looked at, of the waits of milliseconds that a
@@ -80,8 +80,8 @@ func (w *worker) run(ctx context.Context) error {
 	handle := func(from netip.AddrPort, datagram []byte) {
 		if now == 0 {
 			now = model.TimeOf(time.Now())
-			if w.hold != nil {
-				w.hold.Lock()
+			if w.routerLock != nil {
+				w.routerLock.Lock()
 			}
 		}
 		before := w.intake.Stored()
@@ -92,7 +92,7 @@ func (w *worker) run(ctx context.Context) error {
 		if len(answer) == 0 {
 			return
 		}
-		if _, err := w.conn.Send(w.answerTo(from, answer), answer); err != nil {
+		if _, err := w.conn.Send(w.ackAddr(from, answer), answer); err != nil {
 			lost++
 		}
 	}
@@ -108,8 +108,8 @@ func (w *worker) run(ctx context.Context) error {
 		n, err := w.conn.Receive(handle)
 		if now != 0 {
 			w.router.Flush(now)
-			if w.hold != nil {
-				w.hold.Unlock()
+			if w.routerLock != nil {
+				w.routerLock.Unlock()
 			}
 		} else {
 			now = model.TimeOf(time.Now())
@@ -117,9 +117,9 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w.own != nil && now.Sub(ticked) >= tick {
+		if w.ticked != nil && now.Sub(ticked) >= tick {
 			ticked = now
-			w.own.Tick(now)
+			w.ticked.Tick(now)
 		}
 		w.mu.Lock()
 		w.stats = WorkerStats{w.conn.Stats(), w.intake.Stats(), lost}
@@ -141,9 +141,9 @@ const (
 	readOut = time.Second
 )
 
-// answerTo says where an answer goes: back to the port that reported, unless
+// ackAddr says where an answer goes: back to the port that reported, unless
 // another is set. The prototype's reporters have a port of their own for it.
-func (w *worker) answerTo(from netip.AddrPort, answer []byte) netip.AddrPort {
+func (w *worker) ackAddr(from netip.AddrPort, answer []byte) netip.AddrPort {
 	switch {
 	case len(answer) == dta.PrototypeAckSize:
 		return netip.AddrPortFrom(from.Addr(), dta.AckPort)

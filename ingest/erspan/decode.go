@@ -26,9 +26,9 @@ type Config struct {
 	Pads map[model.Addr]int
 	// Debug is the bits of the DSCP field that mark a packet.
 	Debug uint8
-	// Own takes mirrors that Weft's own switches report in Append reports, which
+	// WeftReports takes mirrors that Weft's own switches report in Append reports, which
 	// name their switch themselves.
-	Own bool
+	WeftReports bool
 }
 
 // Stats account for packets. Packets = Mirrored + all that follow up to Empty;
@@ -42,9 +42,9 @@ type Stats struct {
 	NotIP       uint64 `json:"not_ip"`      // or an IP header that contradicts itself
 	Fragment    uint64 `json:"fragment"`    // of a larger packet
 	Unsupported uint64 `json:"unsupported"` // version of GRE, or its routing field
-	NoMirror    uint64 `json:"no_mirror"`   // GRE with something else in it
+	NoMirror    uint64 `json:"no_mirror"`   // DecodeGRE with something else in it
 	Version     uint64 `json:"version"`     // of the ERSPAN header, is not that of its protocol
-	Short       uint64 `json:"short"`       // ends in a header
+	Truncated       uint64 `json:"short"`       // ends in a header
 	Unknown     uint64 `json:"unknown"`     // from an address of no switch
 	Empty       uint64 `json:"empty"`       // less than an Ethernet header of the frame
 
@@ -83,50 +83,50 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 // Stats returns the present counts.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// Frame decodes a captured Ethernet frame, and hands the mirrors in it to emit,
+// DecodeFrame decodes a captured Ethernet frame, and hands the mirrors in it to emit,
 // which must not keep them. Whatever the frame is, it is counted.
-func (d *Decoder) Frame(at model.Time, frame []byte, emit func(*mirror.Mirror)) {
+func (d *Decoder) DecodeFrame(at model.Time, frame []byte, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	if d.outer.Parse(frame) != nil || d.outer.Depth == 0 {
 		d.stats.NotIP++
 		return
 	}
-	d.packet(at, frame, emit)
+	d.decodePayload(at, frame, emit)
 }
 
-// IP decodes a captured packet that begins with its IP header.
-func (d *Decoder) IP(at model.Time, ip []byte, emit func(*mirror.Mirror)) {
+// DecodeIP decodes a captured packet that begins with its IP header.
+func (d *Decoder) DecodeIP(at model.Time, ip []byte, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	if d.outer.ParseIP(ip) != nil {
 		d.stats.NotIP++
 		return
 	}
-	d.packet(at, ip, emit)
+	d.decodePayload(at, ip, emit)
 }
 
-// packet goes on behind the IP header, the innermost if mirrors are tunnelled.
-func (d *Decoder) packet(at model.Time, b []byte, emit func(*mirror.Mirror)) {
+// decodePayload goes on behind the IP header, the innermost if mirrors are tunnelled.
+func (d *Decoder) decodePayload(at model.Time, b []byte, emit func(*mirror.Mirror)) {
 	h := d.outer.Innermost()
 	b = b[:min(len(b), int(h.Start+h.Length))]
 	switch {
 	case h.Flags.Has(packet.Fragment):
 		d.stats.Fragment++
 	case h.Key.Proto == model.GRE:
-		d.gre(at, h.Key.Src, b[min(int(h.Transport), len(b)):], emit)
-	case d.cfg.Own && h.Key.Proto == model.UDP && h.Key.DstPort == dta.Port && !h.Flags.Has(packet.NoPorts):
-		d.reports(b[min(int(h.Payload), len(b)):], emit)
+		d.decodeGREHeader(at, h.Key.Src, b[min(int(h.Transport), len(b)):], emit)
+	case d.cfg.WeftReports && h.Key.Proto == model.UDP && h.Key.DstPort == dta.Port && !h.Flags.Has(packet.NoPorts):
+		d.decodeReports(b[min(int(h.Payload), len(b)):], emit)
 	default:
 		d.stats.Other++
 	}
 }
 
-// GRE decodes what follows the IP header of a packet from an address.
-func (d *Decoder) GRE(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
+// DecodeGRE decodes what follows the IP header of a packet from an address.
+func (d *Decoder) DecodeGRE(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
-	d.gre(at, from, b, emit)
+	d.decodeGREHeader(at, from, b, emit)
 }
 
-func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
+func (d *Decoder) decodeGREHeader(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
 	var err error
 	if pad, fixed := d.cfg.Pads[from]; fixed {
 		_, err = d.in.ParsePadded(b, pad)
@@ -145,7 +145,7 @@ func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirro
 		d.stats.Version++
 		return
 	default:
-		d.stats.Short++
+		d.stats.Truncated++
 		return
 	}
 	sw, known := d.cfg.Switch(from)
@@ -155,11 +155,11 @@ func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirro
 	}
 	m := &d.in
 	if m.GRE.HasSeq && m.Kind != erspan.Padded {
-		d.count(session{sw, m.Session}, m.GRE.Seq)
+		d.trackSequence(session{sw, m.Session}, m.GRE.Seq)
 	}
 	frame := m.Frame
 	if m.Kind == erspan.TypeIII && m.FrameType == erspan.FrameIP {
-		frame = d.dress(frame)
+		frame = d.addEthernetHeader(frame)
 	}
 	if len(frame) < packet.EthernetSize {
 		d.stats.Empty++
@@ -172,18 +172,18 @@ func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirro
 		d.out.In = model.PortID(port)
 	}
 	if m.Kind == erspan.TypeIII {
-		d.out.Time = stamp(at, m.Timestamp, m.Granularity)
+		d.out.Time = timestampOf(at, m.Timestamp, m.Granularity)
 	}
-	d.describe()
+	d.fillMirror()
 	emit(&d.out)
 }
 
-// Plain takes a packet that a switch mirrored as it was, without ERSPAN around
+// DecodeSPAN takes a packet that a switch mirrored as it was, without ERSPAN around
 // it: an Ethernet frame, or what begins with an IP header.
-func (d *Decoder) Plain(at model.Time, sw model.NodeID, data []byte, frame bool, emit func(*mirror.Mirror)) {
+func (d *Decoder) DecodeSPAN(at model.Time, sw model.NodeID, data []byte, frame bool, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	if !frame {
-		data = d.dress(data)
+		data = d.addEthernetHeader(data)
 	}
 	if len(data) < packet.EthernetSize {
 		d.stats.Empty++
@@ -192,12 +192,12 @@ func (d *Decoder) Plain(at model.Time, sw model.NodeID, data []byte, frame bool,
 	d.stats.Mirrored++
 	d.stats.Mirrors++
 	d.out = mirror.Mirror{Switch: sw, Time: at, Frame: data}
-	d.describe()
+	d.fillMirror()
 	emit(&d.out)
 }
 
-// reports reads the mirrors in a datagram of Weft's own.
-func (d *Decoder) reports(datagram []byte, emit func(*mirror.Mirror)) {
+// decodeReports reads the mirrors in a datagram of Weft's own.
+func (d *Decoder) decodeReports(datagram []byte, emit func(*mirror.Mirror)) {
 	var r dta.Reader
 	if r.Reset(datagram) != nil {
 		d.stats.Other++
@@ -220,9 +220,9 @@ func (d *Decoder) reports(datagram []byte, emit func(*mirror.Mirror)) {
 	}
 }
 
-// count follows the sequence numbers of a session. One that is far off is a
+// trackSequence follows the sequence numbers of a session. One that is far off is a
 // switch that has begun again.
-func (d *Decoder) count(s session, seq uint32) {
+func (d *Decoder) trackSequence(s session, seq uint32) {
 	due, known := d.next[s]
 	ahead := seq - due
 	switch {
@@ -239,8 +239,8 @@ func (d *Decoder) count(s session, seq uint32) {
 	}
 }
 
-// dress puts an Ethernet header before an IP packet.
-func (d *Decoder) dress(ip []byte) []byte {
+// addEthernetHeader puts an Ethernet header before an IP packet.
+func (d *Decoder) addEthernetHeader(ip []byte) []byte {
 	if len(ip) == 0 {
 		return nil
 	}
@@ -252,9 +252,9 @@ func (d *Decoder) dress(ip []byte) []byte {
 	return d.made
 }
 
-// describe fills in what Weft's own mirrors say and ERSPAN does not: how long
+// fillMirror fills in what Weft's own mirrors say and ERSPAN does not: how long
 // the frame was, and why it was mirrored, as far as its headers tell.
-func (d *Decoder) describe() {
+func (d *Decoder) fillMirror() {
 	m, p := &d.out, &d.inner
 	length := len(m.Frame)
 	if p.Parse(m.Frame) == nil && p.Depth > 0 {
@@ -268,7 +268,7 @@ func (d *Decoder) describe() {
 	if in.Key.Proto == model.TCP && in.TCPFlags&(packet.SYN|packet.FIN|packet.RST) != 0 {
 		m.Reasons |= mirror.Flag
 	}
-	if protocol(p, m.Frame) {
+	if isProtocolPacket(p, m.Frame) {
 		m.Reasons |= mirror.Protocol
 	}
 	if m.Reasons == 0 {
@@ -278,9 +278,9 @@ func (d *Decoder) describe() {
 
 const bgpPort = 179
 
-// protocol tells packets of the network's own: PFC, BGP, RDMA's connection
+// isProtocolPacket tells packets of the network's own: PFC, BGP, RDMA's connection
 // management, CNPs and NAKs.
-func protocol(p *packet.Packet, frame []byte) bool {
+func isProtocolPacket(p *packet.Packet, frame []byte) bool {
 	in := p.Innermost()
 	switch {
 	case p.EtherType == packet.TypeMACControl:
@@ -300,9 +300,9 @@ func protocol(p *packet.Packet, frame []byte) bool {
 	return err == nil && a.Syndrome.IsNak()
 }
 
-// stamp is the instant of a type III timestamp: of all that have its low bits,
+// timestampOf is the instant of a type III timestamp: of all that have its low bits,
 // the one nearest to when the mirror came.
-func stamp(at model.Time, ticks uint32, g erspan.Granularity) model.Time {
+func timestampOf(at model.Time, ticks uint32, g erspan.Granularity) model.Time {
 	unit := g.Unit()
 	if unit == 0 {
 		return at

@@ -29,7 +29,7 @@ var (
 )
 
 func config() Config {
-	return Config{Debug: 1, Own: true, Switch: func(a model.Addr) (model.NodeID, bool) {
+	return Config{Debug: 1, WeftReports: true, Switch: func(a model.Addr) (model.NodeID, bool) {
 		return 7, a == switch7 || a == switch6 || a == model.Addr4(loopback)
 	}}
 }
@@ -71,7 +71,7 @@ func seq(n uint32) gre.Header { return gre.Header{HasSeq: true, Seq: n} }
 
 // decode returns copies of the mirrors in one frame.
 func decode(d *Decoder, at model.Time, frame []byte) (list []mirror.Mirror) {
-	d.Frame(at, frame, func(m *mirror.Mirror) {
+	d.DecodeFrame(at, frame, func(m *mirror.Mirror) {
 		c := *m
 		c.Frame = bytes.Clone(m.Frame)
 		list = append(list, c)
@@ -144,13 +144,13 @@ func TestMalformedAreCounted(t *testing.T) {
 		"half an IP header":        {whole[:30], Stats{NotIP: 1}},
 		"TCP":                      {inside, Stats{Other: 1}},
 		"a fragment":               {fragment, Stats{Fragment: 1}},
-		"no GRE header":            {greBytes(), Stats{Short: 1}},
+		"no GRE header":            {greBytes(), Stats{Truncated: 1}},
 		"GRE with routing":         {greBytes(0x40, 0, 0x88, 0xbe, 0, 0, 0, 0), Stats{Unsupported: 1}},
 		"GRE version 1":            {greBytes(0, 1, 0x88, 0xbe, 0, 0, 0, 0), Stats{Unsupported: 1}},
 		"GRE of something else":    {greBytes(0, 0, 0x65, 0x59, 0, 0), Stats{NoMirror: 1}},
 		"version of another type":  {greBytes(0, 0, 0x22, 0xeb, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), Stats{Version: 1}},
-		"half an ERSPAN header":    {greBytes(0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0), Stats{Short: 1}},
-		"Mellanox's, too short":    {greBytes(0, 0, 0x89, 0x49, 0, 0), Stats{Short: 1}},
+		"half an ERSPAN header":    {greBytes(0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0), Stats{Truncated: 1}},
+		"Mellanox's, too short":    {greBytes(0, 0, 0x89, 0x49, 0, 0), Stats{Truncated: 1}},
 		"from nobody":              {stranger, Stats{Unknown: 1}},
 		"no frame":                 {greBytes(0, 0, 0x88, 0xbe), Stats{Empty: 1}},
 		"half an Ethernet header":  {greBytes(0, 0, 0x88, 0xbe, 1, 2, 3), Stats{Empty: 1}},
@@ -215,7 +215,7 @@ func TestReportsOfWeft(t *testing.T) {
 		t.Errorf("%+v, %+v; want the mirror twice", got, d.Stats())
 	}
 	cfg := config()
-	cfg.Own = false
+	cfg.WeftReports = false
 	if d := newDecoder(t, cfg); len(decode(d, 0, frame)) != 0 || d.Stats().Other != 1 {
 		t.Errorf("reports are read although nobody asked: %+v", d.Stats())
 	}
@@ -255,12 +255,12 @@ func TestStamp(t *testing.T) {
 		if g == erspan.PerIEEE1588 {
 			ticks = uint32(int64(when) % 1e9)
 		}
-		got := stamp(when.Add(late), ticks, g)
+		got := timestampOf(when.Add(late), ticks, g)
 		if off := when.Sub(got); off < 0 || off >= g.Unit() {
 			t.Fatalf("stamp(%v, %d) = %v; want %v less a tick's rest", when.Add(late), ticks, got, when)
 		}
 	})
-	if got := stamp(77, 5, erspan.PerDevice); got != 77 {
+	if got := timestampOf(77, 5, erspan.PerDevice); got != 77 {
 		t.Errorf("a device's own unit gives %v; want the time of arrival", got)
 	}
 }
@@ -322,7 +322,7 @@ func TestCaptureFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			err := d.File(path, func(at model.Time, m *mirror.Mirror) {
+			err := d.DecodeFile(path, func(at model.Time, m *mirror.Mirror) {
 				if at != model.Time(1000+n) || !bytes.Equal(m.Frame, inside) {
 					t.Errorf("mirror %d at %d: %+v", n, at, m)
 				}
@@ -339,8 +339,8 @@ func TestAllocatesNothing(t *testing.T) {
 	d := newDecoder(t, config())
 	frame := around(erspan.Mirror{Kind: erspan.TypeIII, GRE: seq(1), FrameType: erspan.FrameIP, Frame: inside[14:]})
 	emit := func(*mirror.Mirror) {}
-	d.Frame(0, frame, emit)
-	if n := testing.AllocsPerRun(100, func() { d.Frame(0, frame, emit) }); n != 0 {
+	d.DecodeFrame(0, frame, emit)
+	if n := testing.AllocsPerRun(100, func() { d.DecodeFrame(0, frame, emit) }); n != 0 {
 		t.Errorf("%v allocations; want none", n)
 	}
 }
@@ -357,14 +357,14 @@ func FuzzFrame(f *testing.F) {
 		}
 		d := newDecoder(t, cfg)
 		n := 0
-		d.Frame(model.Time(at), frame, func(m *mirror.Mirror) {
+		d.DecodeFrame(model.Time(at), frame, func(m *mirror.Mirror) {
 			n++
 			if int(m.Length) < min(len(m.Frame), 65535) {
 				t.Errorf("%+v is longer than it was", m)
 			}
 		})
 		s := d.Stats()
-		if sum := s.Mirrored + s.Other + s.NotIP + s.Fragment + s.Unsupported + s.NoMirror + s.Version + s.Short + s.Unknown + s.Empty; s.Packets != 1 || sum != 1 || s.Mirrors != uint64(n) {
+		if sum := s.Mirrored + s.Other + s.NotIP + s.Fragment + s.Unsupported + s.NoMirror + s.Version + s.Truncated + s.Unknown + s.Empty; s.Packets != 1 || sum != 1 || s.Mirrors != uint64(n) {
 			t.Errorf("%+v after %x", s, frame)
 		}
 	})

@@ -10,22 +10,22 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// File decodes a capture file, pcap or pcapng. Emit gets each mirror and when it
+// DecodeFile decodes a capture file, pcap or pcapng. Emit gets each mirror and when it
 // was captured, and must not keep it.
-func (d *Decoder) File(path string, emit func(at model.Time, m *mirror.Mirror)) error {
+func (d *Decoder) DecodeFile(path string, emit func(at model.Time, m *mirror.Mirror)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := d.Capture(f, emit); err != nil {
+	if err := d.DecodeCapture(f, emit); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
 }
 
-// Capture decodes what File reads. What goes before an error has been emitted.
-func (d *Decoder) Capture(r io.Reader, emit func(at model.Time, m *mirror.Mirror)) error {
+// DecodeCapture decodes what File reads. What goes before an error has been emitted.
+func (d *Decoder) DecodeCapture(r io.Reader, emit func(at model.Time, m *mirror.Mirror)) error {
 	in, err := pcap.NewReader(r)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (d *Decoder) Capture(r io.Reader, emit func(at model.Time, m *mirror.Mirror
 			return nil
 		}
 		if err == nil {
-			err = d.captured(&p, out)
+			err = d.decodeCaptured(&p, out)
 		}
 		if err != nil {
 			return fmt.Errorf("packet %d: %w", n, err)
@@ -46,16 +46,16 @@ func (d *Decoder) Capture(r io.Reader, emit func(at model.Time, m *mirror.Mirror
 	}
 }
 
-// captured decodes a packet by the link that it was captured on.
-func (d *Decoder) captured(p *pcap.Packet, emit func(*mirror.Mirror)) error {
+// decodeCaptured decodes a packet by the link that it was captured on.
+func (d *Decoder) decodeCaptured(p *pcap.Packet, emit func(*mirror.Mirror)) error {
 	data, frame, err := p.Network()
 	switch {
 	case err != nil:
 		return err
 	case frame:
-		d.Frame(p.Time, data, emit)
+		d.DecodeFrame(p.Time, data, emit)
 	default:
-		d.IP(p.Time, data, emit)
+		d.DecodeIP(p.Time, data, emit)
 	}
 	return nil
 }

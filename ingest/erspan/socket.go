@@ -36,8 +36,8 @@ type Listener struct {
 	dropped uint64
 }
 
-// queue is what the kernel may hold for a socket.
-const queue = 32 << 20
+// receiveBuffer is what the kernel may hold for a socket.
+const receiveBuffer = 32 << 20
 
 // Listen opens a socket on an address of this machine, or on all of them by
 // "0.0.0.0" or "::".
@@ -54,14 +54,14 @@ func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 		return nil, fmt.Errorf("listen for mirrors on %v: %w", addr, err)
 	}
 	l := &Listener{conn: conn, d: d, v6: addr.Is6()}
-	if err := l.set(); err != nil {
+	if err := l.setSocketOptions(); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for mirrors on %v: %w", addr, err), conn.Close())
 	}
 	return l, nil
 }
 
-// set asks for a long queue, and to be told what did not fit.
-func (l *Listener) set() error {
+// setSocketOptions asks for a long queue, and to be told what did not fit.
+func (l *Listener) setSocketOptions() error {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
 		return err
@@ -69,8 +69,8 @@ func (l *Listener) set() error {
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		// The privileged form exceeds net.core.rmem_max; else take what there is.
-		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queue) != nil {
-			failed = os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, queue))
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+			failed = os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer))
 		}
 		failed = errors.Join(failed, os.NewSyscallError("setsockopt SO_RXQ_OVFL", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)))
 	})
@@ -130,21 +130,21 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 		}
 		at = model.TimeOf(time.Now())
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
-			l.take(at, a.Unmap(), buf[:n], oob[:told], out)
+			l.handlePacket(at, a.Unmap(), buf[:n], oob[:told], out)
 		}
 	}
 }
 
-// take decodes one packet, of IPv4 with its header, and reads what the kernel
+// handlePacket decodes one packet, of IPv4 with its header, and reads what the kernel
 // says beside it.
-func (l *Listener) take(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
+func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.v6 && len(b) > 0 {
 		b = b[min(len(b), int(b[0]&0xf)*4):]
 	}
 	before := l.d.stats.Mirrors
-	l.d.GRE(at, model.AddrOf(from), b, emit)
+	l.d.DecodeGRE(at, model.AddrOf(from), b, emit)
 	if l.Tap != nil {
 		l.Tap(at, from, b, l.d.stats.Mirrors > before)
 	}

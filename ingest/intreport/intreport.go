@@ -28,13 +28,13 @@ type Config struct {
 	// Tick is the unit of times and latencies, Cell that of queue depths.
 	Tick time.Duration
 	Cell model.Bytes
-	// Full is what utilisation is given in parts of: the value of a full link.
-	Full uint32
+	// FullUtilization is what utilisation is given in parts of: the value of a full link.
+	FullUtilization uint32
 }
 
 // DefaultConfig takes times for nanoseconds, depths for bytes and utilisation
 // for percent.
-func DefaultConfig() Config { return Config{Tick: time.Nanosecond, Cell: 1, Full: 100} }
+func DefaultConfig() Config { return Config{Tick: time.Nanosecond, Cell: 1, FullUtilization: 100} }
 
 // Stats account for datagrams and reports.
 // Reports = Used + Other + Unknown + Empty.
@@ -52,7 +52,7 @@ type Stats struct {
 	Labels  uint64 `json:"labels"`
 	Mirrors uint64 `json:"mirrors"`
 	Drops   uint64 `json:"drops"`  // reports of packets that a switch dropped
-	Strays  uint64 `json:"strays"` // hops of a stack of nodes that are no switches
+	UnknownHops  uint64 `json:"strays"` // hops of a stack of nodes that are no switches
 	// Unsynced times were more than a second off; that of the arrival was taken.
 	Unsynced uint64 `json:"unsynced"`
 }
@@ -91,8 +91,8 @@ func NewDecoder(cfg Config, out Output) (*Decoder, error) {
 	switch {
 	case cfg.Switch == nil:
 		return nil, errors.New("intreport: no way to tell switches by their numbers, want a Switch")
-	case cfg.Tick <= 0 || cfg.Cell <= 0 || cfg.Full == 0:
-		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, %d for a full link; want all above 0", cfg.Tick, cfg.Cell, cfg.Full)
+	case cfg.Tick <= 0 || cfg.Cell <= 0 || cfg.FullUtilization == 0:
+		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, %d for a full link; want all above 0", cfg.Tick, cfg.Cell, cfg.FullUtilization)
 	}
 	return &Decoder{cfg: cfg, out: out, next: map[source]uint32{}}, nil
 }
@@ -100,15 +100,15 @@ func NewDecoder(cfg Config, out Output) (*Decoder, error) {
 // Stats returns the present counts.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// Datagram reads the payload of one UDP packet, which came at an instant of the
+// HandleDatagram reads the payload of one UDP packet, which came at an instant of the
 // collector's clock. Whatever it is, it is counted.
-func (d *Decoder) Datagram(at model.Time, b []byte) {
+func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 	d.stats.Datagrams++
 	if d.reader.Reset(b) != nil {
 		d.stats.Malformed++
 		return
 	}
-	d.follow(d.reader.Group)
+	d.trackSequence(d.reader.Group)
 	for {
 		var rep intreport.Report
 		more, err := d.reader.Next(&rep)
@@ -120,12 +120,12 @@ func (d *Decoder) Datagram(at model.Time, b []byte) {
 			return
 		}
 		d.stats.Reports++
-		d.report(at, d.reader.Group.Node, &rep)
+		d.handleReport(at, d.reader.Group.Node, &rep)
 	}
 }
 
-// follow counts datagrams that are missing.
-func (d *Decoder) follow(g intreport.Group) {
+// trackSequence counts datagrams that are missing.
+func (d *Decoder) trackSequence(g intreport.Group) {
 	s := source{g.Node, g.Hardware}
 	due, known := d.next[s]
 	if !known && len(d.next) >= maxSources {
@@ -139,7 +139,7 @@ func (d *Decoder) follow(g intreport.Group) {
 	d.next[s] = (g.Seq + 1) % intreport.SeqModulus
 }
 
-func (d *Decoder) report(at model.Time, node uint32, rep *intreport.Report) {
+func (d *Decoder) handleReport(at model.Time, node uint32, rep *intreport.Report) {
 	if rep.Type != intreport.INT {
 		d.stats.Other++
 		return
@@ -153,11 +153,11 @@ func (d *Decoder) report(at model.Time, node uint32, rep *intreport.Report) {
 		d.stats.Drops++
 	}
 	frame := d.frame(rep)
-	used := d.mirrored(at, sw, rep, frame)
-	if d.labelled(at, sw, &rep.Metadata) {
+	used := d.emitMirror(at, sw, rep, frame)
+	if d.emitLabel(at, sw, &rep.Metadata) {
 		used = true
 	}
-	if d.stacked(at, frame) {
+	if d.emitStack(at, frame) {
 		used = true
 	}
 	if !used {
@@ -190,16 +190,16 @@ func (d *Decoder) frame(rep *intreport.Report) []byte {
 	return frame
 }
 
-// mirrored hands on a report's packet as a mirror: it says that a packet passed
+// emitMirror hands on a report's packet as a mirror: it says that a packet passed
 // a switch, which is what a mirror says.
-func (d *Decoder) mirrored(at model.Time, sw model.NodeID, rep *intreport.Report, frame []byte) bool {
+func (d *Decoder) emitMirror(at model.Time, sw model.NodeID, rep *intreport.Report, frame []byte) bool {
 	if frame == nil {
 		return false
 	}
 	h := &d.packet.Outer
 	length := max(len(frame), int(h.Start)+int(h.Length))
 	m := &d.mirror
-	*m = mirror.Mirror{Reasons: mirror.Rule, Switch: sw, Time: d.time(at, &rep.Metadata), Length: uint16(min(length, math.MaxUint16)), Frame: frame}
+	*m = mirror.Mirror{Reasons: mirror.Rule, Switch: sw, Time: d.reportTime(at, &rep.Metadata), Length: uint16(min(length, math.MaxUint16)), Frame: frame}
 	if rep.Has(intreport.BitPorts) {
 		m.In = d.port(sw, rep.Ingress)
 		if rep.Flags&intreport.Dropped == 0 {
@@ -211,19 +211,19 @@ func (d *Decoder) mirrored(at model.Time, sw model.NodeID, rep *intreport.Report
 	return true
 }
 
-// labelled hands on what metadata says of a port as a label.
-func (d *Decoder) labelled(at model.Time, sw model.NodeID, m *intreport.Metadata) bool {
+// emitLabel hands on what metadata says of a port as a label.
+func (d *Decoder) emitLabel(at model.Time, sw model.NodeID, m *intreport.Metadata) bool {
 	const states = intreport.BitQueue | intreport.BitHopLatency | intreport.BitUtilisation
 	if !m.Has(intreport.BitPorts) || m.Bits&^m.Missing&states == 0 {
 		return false
 	}
 	it := label.Item{
-		Switch: sw, Ingress: d.port(sw, m.Ingress), Egress: d.port(sw, m.Egress), Time: d.time(at, m),
+		Switch: sw, Ingress: d.port(sw, m.Ingress), Egress: d.port(sw, m.Egress), Time: d.reportTime(at, m),
 		Latency: time.Duration(m.HopLatency) * d.cfg.Tick, Queue: m.Queue,
 	}
 	it.DequeueDepth = model.Bytes(m.QueueDepth) * d.cfg.Cell
 	it.EnqueueDepth = it.DequeueDepth
-	it.Utilisation = uint16(min(uint64(m.Utilisation)*math.MaxUint16/uint64(d.cfg.Full), math.MaxUint16))
+	it.Utilisation = uint16(min(uint64(m.Utilisation)*math.MaxUint16/uint64(d.cfg.FullUtilization), math.MaxUint16))
 	e := label.Export{Switch: sw, Time: it.Time, Key: d.packet.Innermost().Key}
 	d.data = e.AppendWithLabel(d.data[:0], it, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop})
 	d.stats.Labels++
@@ -231,8 +231,8 @@ func (d *Decoder) labelled(at model.Time, sw model.NodeID, m *intreport.Metadata
 	return true
 }
 
-// stacked reads the hops that INT-MD left in a packet, if it did.
-func (d *Decoder) stacked(at model.Time, frame []byte) (used bool) {
+// emitStack reads the hops that INT-MD left in a packet, if it did.
+func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 	if frame == nil {
 		return false
 	}
@@ -248,17 +248,17 @@ func (d *Decoder) stacked(at model.Time, frame []byte) (used bool) {
 		hop := s.Hop(i)
 		sw, known := d.cfg.Switch(hop.Node)
 		if !hop.Has(intreport.BitNode) || !known {
-			d.stats.Strays++
+			d.stats.UnknownHops++
 			continue
 		}
-		used = d.labelled(at, sw, &hop.Metadata) || used
+		used = d.emitLabel(at, sw, &hop.Metadata) || used
 	}
 	return used
 }
 
-// time is a report's own, when a packet left or else came, or that of its
+// reportTime is a report's own, when a packet left or else came, or that of its
 // arrival here.
-func (d *Decoder) time(at model.Time, m *intreport.Metadata) model.Time {
+func (d *Decoder) reportTime(at model.Time, m *intreport.Metadata) model.Time {
 	for _, t := range []struct {
 		bit   intreport.Bits
 		ticks uint64

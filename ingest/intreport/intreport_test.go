@@ -64,10 +64,10 @@ func TestReportsBecomeLabelsAndMirrors(t *testing.T) {
 	dropped := sample(at)
 	dropped.Flags = intreport.Dropped
 	adrift := sample(12345) // counts from its own start
-	d.Datagram(now, datagram(102, 5, sample(at), dropped))
-	d.Datagram(now, datagram(102, 8, adrift))
-	d.Datagram(now, datagram(7, 0, sample(at)))
-	d.Datagram(now, []byte("no report"))
+	d.HandleDatagram(now, datagram(102, 5, sample(at), dropped))
+	d.HandleDatagram(now, datagram(102, 8, adrift))
+	d.HandleDatagram(now, datagram(7, 0, sample(at)))
+	d.HandleDatagram(now, []byte("no report"))
 	want := label.Item{Switch: 2, Ingress: 3, Egress: 4, Time: at, Latency: 1500, EnqueueDepth: 800, DequeueDepth: 800, Utilisation: 32767}
 	if len(items) != 3 || items[0] != want || items[2].Time != now {
 		t.Errorf("labels %+v; want three, the first %+v, the last of %v", items, want, now)
@@ -99,7 +99,7 @@ func FuzzDatagram(f *testing.F) {
 				}
 			},
 		})
-		d.Datagram(1, b)
+		d.HandleDatagram(1, b)
 		if s := d.Stats(); s.Reports != s.Used+s.Other+s.Unknown+s.Empty {
 			t.Fatalf("stats %+v do not add up", s)
 		}

@@ -38,7 +38,7 @@ const maxBlock = MaxPacket + 1<<16
 // Errors of both formats.
 var (
 	ErrFormat = errors.New("neither pcap nor pcapng")
-	ErrBroken = errors.New("broken file")
+	ErrCorrupt = errors.New("broken file")
 )
 
 // Packet is a captured packet. Data is used again for the next one.
@@ -47,7 +47,7 @@ type Packet struct {
 	Link   Link
 	Data   []byte
 	Length int    // before the capture cut it
-	Device string // name of the interface, where the file tells it
+	Interface string // name of the interface, where the file tells it
 }
 
 // cookedSize is the length of the header that Linux puts before packets
@@ -79,11 +79,11 @@ type Reader struct {
 	link  Link
 	scale uint64 // ticks per second
 	// pcapng.
-	devices []device
+	devices []captureInterface
 }
 
 // device is an interface of a pcapng section.
-type device struct {
+type captureInterface struct {
 	link    Link
 	perSec  uint64 // ticks
 	snap    uint32 // most bytes of a packet; 0: no bound
@@ -107,26 +107,26 @@ func NewReader(r io.Reader) (*Reader, error) {
 		case 0xa1b23c4d:
 			p.order, p.scale = order, 1e9
 		case sectionHeader: // reads the same from both ends
-			p.next = p.block
+			p.next = p.nextPcapng
 			return p, nil
 		}
 	}
 	if p.order == nil {
 		return nil, fmt.Errorf("%w: it begins with %x", ErrFormat, head)
 	}
-	b, err := p.take(24)
+	b, err := p.readBytes(24)
 	if err != nil {
 		return nil, err
 	}
-	p.link, p.next = Link(p.order.Uint32(b[20:])), p.record // the upper half says something about checksums
+	p.link, p.next = Link(p.order.Uint32(b[20:])), p.nextPcap // the upper half says something about checksums
 	return p, nil
 }
 
 // Next reads a packet. At the end of the file the error is io.EOF.
 func (p *Reader) Next(pkt *Packet) error { return p.next(pkt) }
 
-// take reads n bytes, which are there until the next call.
-func (p *Reader) take(n int) ([]byte, error) {
+// readBytes reads n bytes, which are there until the next call.
+func (p *Reader) readBytes(n int) ([]byte, error) {
 	if cap(p.buf) < n {
 		p.buf = make([]byte, n, n+n/2)
 	}
@@ -135,32 +135,32 @@ func (p *Reader) take(n int) ([]byte, error) {
 		if err == io.EOF {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: it ends after %d bytes of %d", ErrBroken, m, n)
+		return nil, fmt.Errorf("%w: it ends after %d bytes of %d", ErrCorrupt, m, n)
 	}
 	return b, nil
 }
 
-// inside is take where the file must not end.
-func (p *Reader) inside(n int) ([]byte, error) {
-	b, err := p.take(n)
+// readRequired is take where the file must not end.
+func (p *Reader) readRequired(n int) ([]byte, error) {
+	b, err := p.readBytes(n)
 	if err == io.EOF {
-		err = fmt.Errorf("%w: it ends where %d bytes must follow", ErrBroken, n)
+		err = fmt.Errorf("%w: it ends where %d bytes must follow", ErrCorrupt, n)
 	}
 	return b, err
 }
 
-// record reads a packet of a pcap file.
-func (p *Reader) record(pkt *Packet) error {
-	h, err := p.take(16)
+// nextPcap reads a packet of a pcap file.
+func (p *Reader) nextPcap(pkt *Packet) error {
+	h, err := p.readBytes(16)
 	if err != nil {
 		return err
 	}
 	sec, frac, n := p.order.Uint32(h), p.order.Uint32(h[4:]), p.order.Uint32(h[8:])
 	*pkt = Packet{Time: model.Time(sec)*1e9 + nanoseconds(uint64(frac), p.scale), Link: p.link, Length: int(p.order.Uint32(h[12:]))}
 	if n > MaxPacket {
-		return fmt.Errorf("%w: a packet of %d bytes, want at most %d", ErrBroken, n, MaxPacket)
+		return fmt.Errorf("%w: a packet of %d bytes, want at most %d", ErrCorrupt, n, MaxPacket)
 	}
-	pkt.Data, err = p.inside(int(n))
+	pkt.Data, err = p.readRequired(int(n))
 	return err
 }
 

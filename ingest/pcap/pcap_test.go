@@ -185,7 +185,7 @@ func TestBroken(t *testing.T) {
 			file = append(file, make([]byte, 20)...)
 		}
 		_, err := all(file)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrBroken) && !errors.Is(err, ErrFormat) {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
 			t.Errorf("%x: %v; want %q", file, err, want)
 		}
 	}

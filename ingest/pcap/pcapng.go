@@ -32,31 +32,31 @@ const (
 	maxName    = 64
 )
 
-// block reads blocks of a pcapng file until one has a packet.
-func (p *Reader) block(pkt *Packet) error {
+// nextPcapng reads blocks of a pcapng file until one has a packet.
+func (p *Reader) nextPcapng(pkt *Packet) error {
 	for {
-		h, err := p.take(8)
+		h, err := p.readBytes(8)
 		if err != nil {
 			return err
 		}
 		if binary.BigEndian.Uint32(h) == sectionHeader {
 			magic, err := p.in.Peek(4)
 			if err != nil {
-				return fmt.Errorf("%w: it ends in a section's header", ErrBroken)
+				return fmt.Errorf("%w: it ends in a section's header", ErrCorrupt)
 			}
 			if p.order = binary.ByteOrder(binary.LittleEndian); magic[0] == 0x1a {
 				p.order = binary.BigEndian
 			}
 			if p.order.Uint32(magic) != 0x1a2b3c4d {
-				return fmt.Errorf("%w: a section whose byte order is %x", ErrBroken, magic)
+				return fmt.Errorf("%w: a section whose byte order is %x", ErrCorrupt, magic)
 			}
 			p.devices = p.devices[:0]
 		}
 		kind, total := p.order.Uint32(h), p.order.Uint32(h[4:])
 		if total < 12 || total%4 != 0 {
-			return fmt.Errorf("%w: a block of %d bytes", ErrBroken, total)
+			return fmt.Errorf("%w: a block of %d bytes", ErrCorrupt, total)
 		}
-		done, err := p.read(pkt, kind, total-12)
+		done, err := p.readBlock(pkt, kind, total-12)
 		if err != nil {
 			return err
 		}
@@ -66,42 +66,42 @@ func (p *Reader) block(pkt *Packet) error {
 	}
 }
 
-// read reads one block of so many bytes between its lengths.
-func (p *Reader) read(pkt *Packet, kind, size uint32) (done bool, err error) {
+// readBlock reads one block of so many bytes between its lengths.
+func (p *Reader) readBlock(pkt *Packet, kind, size uint32) (done bool, err error) {
 	switch kind {
 	case interfaceDesc, oldPacket, simplePacket, packetBlock:
 	default:
 		if _, err := io.CopyN(io.Discard, p.in, int64(size)+4); err != nil {
-			return false, fmt.Errorf("%w: it ends in a block", ErrBroken)
+			return false, fmt.Errorf("%w: it ends in a block", ErrCorrupt)
 		}
 		return false, nil
 	}
 	if size > maxBlock {
-		return false, fmt.Errorf("%w: a block of %d bytes, want at most %d", ErrBroken, size, maxBlock)
+		return false, fmt.Errorf("%w: a block of %d bytes, want at most %d", ErrCorrupt, size, maxBlock)
 	}
-	b, err := p.inside(int(size) + 4)
+	b, err := p.readRequired(int(size) + 4)
 	if err != nil {
 		return false, err
 	}
 	if p.order.Uint32(b[size:]) != size+12 {
-		return false, fmt.Errorf("%w: a block of %d bytes that ends as one of %d", ErrBroken, size+12, p.order.Uint32(b[size:]))
+		return false, fmt.Errorf("%w: a block of %d bytes that ends as one of %d", ErrCorrupt, size+12, p.order.Uint32(b[size:]))
 	}
 	b = b[:size]
 	switch kind {
 	case interfaceDesc:
-		return false, p.device(b)
+		return false, p.addInterface(b)
 	case simplePacket:
-		return true, p.simple(pkt, b)
+		return true, p.readSimplePacket(pkt, b)
 	}
-	return true, p.packet(pkt, kind, b)
+	return true, p.readPacket(pkt, kind, b)
 }
 
-// device reads the description of an interface.
-func (p *Reader) device(b []byte) error {
+// addInterface reads the description of an interface.
+func (p *Reader) addInterface(b []byte) error {
 	if len(b) < 8 || len(p.devices) == maxDevices {
-		return fmt.Errorf("%w: an interface of %d bytes, the %dth", ErrBroken, len(b), len(p.devices)+1)
+		return fmt.Errorf("%w: an interface of %d bytes, the %dth", ErrCorrupt, len(b), len(p.devices)+1)
 	}
-	d := device{link: Link(p.order.Uint16(b)), snap: p.order.Uint32(b[4:]), perSec: 1e6}
+	d := captureInterface{link: Link(p.order.Uint16(b)), snap: p.order.Uint32(b[4:]), perSec: 1e6}
 	for b = b[8:]; len(b) >= 4; {
 		code, n := p.order.Uint16(b), int(p.order.Uint16(b[2:]))
 		b = b[4:]
@@ -135,35 +135,35 @@ func resolution(v byte) uint64 {
 	return n
 }
 
-// packet reads a packet, of the newer form or the older.
-func (p *Reader) packet(pkt *Packet, kind uint32, b []byte) error {
+// readPacket reads a packet, of the newer form or the older.
+func (p *Reader) readPacket(pkt *Packet, kind uint32, b []byte) error {
 	if len(b) < 20 {
-		return fmt.Errorf("%w: a packet's block of %d bytes", ErrBroken, len(b))
+		return fmt.Errorf("%w: a packet's block of %d bytes", ErrCorrupt, len(b))
 	}
 	at := p.order.Uint32(b)
 	if kind == oldPacket {
 		at = uint32(p.order.Uint16(b))
 	}
 	if int64(at) >= int64(len(p.devices)) {
-		return fmt.Errorf("%w: a packet of interface %d, of %d", ErrBroken, at, len(p.devices))
+		return fmt.Errorf("%w: a packet of interface %d, of %d", ErrCorrupt, at, len(p.devices))
 	}
 	d := &p.devices[at]
 	ticks := uint64(p.order.Uint32(b[4:]))<<32 | uint64(p.order.Uint32(b[8:]))
 	n := p.order.Uint32(b[12:])
 	if int64(n) > int64(len(b)-20) || n > MaxPacket {
-		return fmt.Errorf("%w: %d bytes of a packet in a block of %d", ErrBroken, n, len(b))
+		return fmt.Errorf("%w: %d bytes of a packet in a block of %d", ErrCorrupt, n, len(b))
 	}
-	*pkt = Packet{Time: nanoseconds(ticks, d.perSec), Link: d.link, Data: b[20 : 20+n : 20+n], Length: int(p.order.Uint32(b[16:])), Device: d.name}
+	*pkt = Packet{Time: nanoseconds(ticks, d.perSec), Link: d.link, Data: b[20 : 20+n : 20+n], Length: int(p.order.Uint32(b[16:])), Interface: d.name}
 	if s := d.seconds; s > -9e9 && s < 9e9 { // as far as nanoseconds go
 		pkt.Time += model.Time(s * 1e9)
 	}
 	return nil
 }
 
-// simple reads a packet without a time, of the first interface.
-func (p *Reader) simple(pkt *Packet, b []byte) error {
+// readSimplePacket reads a packet without a time, of the first interface.
+func (p *Reader) readSimplePacket(pkt *Packet, b []byte) error {
 	if len(b) < 4 || len(p.devices) == 0 {
-		return fmt.Errorf("%w: a simple packet's block of %d bytes, %d interfaces", ErrBroken, len(b), len(p.devices))
+		return fmt.Errorf("%w: a simple packet's block of %d bytes, %d interfaces", ErrCorrupt, len(b), len(p.devices))
 	}
 	d, n := &p.devices[0], p.order.Uint32(b)
 	data := b[4:]
@@ -171,6 +171,6 @@ func (p *Reader) simple(pkt *Packet, b []byte) error {
 		data = data[:min(int64(d.snap), int64(len(data)))]
 	}
 	data = data[:min(int64(n), int64(len(data)), MaxPacket)]
-	*pkt = Packet{Link: d.link, Data: data, Length: int(n), Device: d.name}
+	*pkt = Packet{Link: d.link, Data: data, Length: int(n), Interface: d.name}
 	return nil
 }

@@ -39,7 +39,7 @@ type Client struct {
 	conn   *udp.Conn
 	busy   atomic.Bool // reports would find no room
 	plan   *translate.Plan
-	regs   []Advert
+	regs   []RegionAdvert
 	mu     sync.Mutex // of all below
 	req    *rdma.Requester
 	remote *translate.RDMAWriter
@@ -51,7 +51,7 @@ type Client struct {
 // Dial connects to a collector, learns its memories, and starts nothing.
 func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, err error) {
 	socket := udp.DefaultConfig(cfg.Local)
-	socket.Offload, socket.Whole, socket.Timeout = false, true, 2*time.Millisecond
+	socket.Offload, socket.DontFragment, socket.Timeout = false, true, 2*time.Millisecond
 	c := &Client{cfg: cfg, log: log}
 	if c.conn, err = udp.Listen(socket); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(rand.Uint32()&(1<<24-1)|2)); err != nil {
 		return nil, err
 	}
-	o, err := c.exchange(ctx)
+	o, err := c.setUpConnection(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 		c.tr, err = translate.New(cfg.Translate, c.plan, c.remote)
 	}
 	if err == nil {
-		err = c.adopt(o)
+		err = c.applyOffer(o)
 	}
 	if err != nil {
 		_ = o.conn.Close()
@@ -95,8 +95,8 @@ type offer struct {
 	reply Reply
 }
 
-// exchange sets a connection up.
-func (c *Client) exchange(ctx context.Context) (offer, error) {
+// setUpConnection sets a connection up.
+func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
 	defer cancel()
 	var d net.Dialer
@@ -128,12 +128,12 @@ func (c *Client) exchange(ctx context.Context) (offer, error) {
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hangUp()
+	c.disconnect()
 	return c.conn.Close()
 }
 
-// hangUp ends the connection.
-func (c *Client) hangUp() {
+// disconnect ends the connection.
+func (c *Client) disconnect() {
 	c.req.Disconnect()
 	if c.exch != nil {
 		_ = c.exch.Close()
@@ -172,7 +172,7 @@ func (c *Client) Put(now model.Time, batch []dta.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tr.Put(now, batch)
-	c.pump(now)
+	c.sendPending(now)
 }
 
 // PutRun implements translate.Target.
@@ -180,12 +180,12 @@ func (c *Client) PutRun(now model.Time, first *dta.Report, run []byte, count int
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tr.PutRun(now, first, run, count)
-	c.pump(now)
+	c.sendPending(now)
 }
 
-// pump sends what the requester has, and reports whether it has room for a batch
+// sendPending sends what the requester has, and reports whether it has room for a batch
 // of reports with all their copies, twice over.
-func (c *Client) pump(now model.Time) {
+func (c *Client) sendPending(now model.Time) {
 	for pkt := c.req.Next(now); pkt != nil; pkt = c.req.Next(now) {
 		if _, err := c.conn.Send(c.req.Peer(), pkt); err != nil {
 			break // as if lost: it is sent again
@@ -200,7 +200,7 @@ func (c *Client) Tick(now model.Time) {
 	defer c.mu.Unlock()
 	c.tr.Tick(now)
 	c.req.Tick(now)
-	c.pump(now)
+	c.sendPending(now)
 }
 
 // Drain writes everything, before an end.
@@ -208,12 +208,12 @@ func (c *Client) Drain(now model.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tr.Drain(now)
-	c.pump(now)
+	c.sendPending(now)
 }
 
 // ClientStats account for a Client.
 type ClientStats struct {
-	Up        bool                  `json:"up"`
+	Connected        bool                  `json:"up"`
 	Requester rdma.RequesterStats   `json:"requester"`
 	Remote    translate.RDMAWriterStats `json:"remote"`
 }
@@ -252,7 +252,7 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		c.Tick(model.TimeOf(time.Now()))
 		if ctx.Err() == nil && !c.connected() {
-			c.again(ctx)
+			c.reconnect(ctx)
 		}
 	}
 }
@@ -272,15 +272,15 @@ func (c *Client) connected() bool {
 	}
 }
 
-// again connects anew, once.
-func (c *Client) again(ctx context.Context) {
+// reconnect connects anew, once.
+func (c *Client) reconnect(ctx context.Context) {
 	c.mu.Lock()
-	c.hangUp()
+	c.disconnect()
 	c.busy.Store(true)
 	c.mu.Unlock()
-	o, err := c.exchange(ctx)
+	o, err := c.setUpConnection(ctx)
 	if err == nil {
-		if err = c.adopt(o); err != nil {
+		if err = c.applyOffer(o); err != nil {
 			_ = o.conn.Close()
 		}
 	}
@@ -295,9 +295,9 @@ func (c *Client) again(ctx context.Context) {
 	c.log.Info("connected to the collector again", "collector", c.cfg.Collector)
 }
 
-// adopt takes an offer. The collector's memories must be of the geometry that
+// applyOffer takes an offer. The collector's memories must be of the geometry that
 // was told first, wherever they are now.
-func (c *Client) adopt(o offer) error {
+func (c *Client) applyOffer(o offer) error {
 	if len(o.reply.Regions) != len(c.regs) {
 		return fmt.Errorf("rocev2: collector has %d regions, want %d as before", len(o.reply.Regions), len(c.regs))
 	}

@@ -39,12 +39,12 @@ type Reply struct {
 	Addr    netip.AddrPort `json:"addr"` // where packets go
 	QPN     roce.QPN       `json:"qpn"`
 	MTU     int            `json:"mtu"`
-	Regions []Advert       `json:"regions"`
+	Regions []RegionAdvert       `json:"regions"`
 	Heads   []uint64       `json:"heads"` // entries ever written to each list
 }
 
-// Advert is one region.
-type Advert struct {
+// RegionAdvert is one region.
+type RegionAdvert struct {
 	Kind     string          `json:"kind"`
 	Geometry json.RawMessage `json:"geometry"`
 	Addr     uint64          `json:"addr,string"` // no JSON number holds 64 bits everywhere
@@ -104,21 +104,21 @@ func (r Reply) plan() (*translate.Plan, translate.RemoteRegions, error) {
 	return &p, at, p.Check()
 }
 
-// advert describes a region.
-func advert(r *region.Region, at rdma.Region) Advert {
+// advertise describes a region.
+func advertise(r *region.Region, at rdma.Region) RegionAdvert {
 	h := r.Header()
-	return Advert{Kind: h.Kind, Geometry: h.Geometry, Addr: at.Addr, Length: at.Length, RKey: at.RKey}
+	return RegionAdvert{Kind: h.Kind, Geometry: h.Geometry, Addr: at.Addr, Length: at.Length, RKey: at.RKey}
 }
 
-// counted counts what comes by RDMA as the structures' own writers do, so that
+// countingMemory counts what comes by RDMA as the structures' own writers do, so that
 // readers know how full the memory is. Each copy of an addition counts in
 // full, so the sum of additions errs on the safe side.
-type counted struct {
+type countingMemory struct {
 	*region.Region
 	cell region.WriterCounters
 }
 
-func (c counted) Write(off uint64, b []byte) error {
+func (c countingMemory) Write(off uint64, b []byte) error {
 	if err := c.Region.Write(off, b); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c counted) Write(off uint64, b []byte) error {
 	return nil
 }
 
-func (c counted) FetchAdd(off, delta uint64) (uint64, error) {
+func (c countingMemory) FetchAdd(off, delta uint64) (uint64, error) {
 	was, err := c.Region.FetchAdd(off, delta)
 	if err == nil {
 		c.cell.CountAdded(1, delta)

@@ -225,7 +225,7 @@ func TestCollectorComesBack(t *testing.T) {
 	s2, _ := serve(t, control, m, nil)
 	put(c, reports(300, 600))
 	await(t, "the others", func() bool { return head() == 200 })
-	if _, cs := c.Stats(); cs.Requester.Connections < 2 || !cs.Up {
+	if _, cs := c.Stats(); cs.Requester.Connections < 2 || !cs.Connected {
 		t.Errorf("client %+v; want up, in a second connection", cs)
 	}
 	if rs := s2.Stats().Responder; rs.Writes == 0 {

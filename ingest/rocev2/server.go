@@ -45,7 +45,7 @@ type Server struct {
 
 	mu        sync.Mutex // of all below
 	responder *rdma.Responder
-	adverts   []Advert
+	adverts   []RegionAdvert
 	lists     int                 // how many of the adverts, at the end, are lists
 	peers     map[string]*session // by name
 	writer    string              // the translator that has the lists
@@ -72,7 +72,7 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 		return nil, fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", cfg.RoCE)
 	}
 	socket := udp.DefaultConfig(cfg.RoCE)
-	socket.Offload, socket.Whole = false, true
+	socket.Offload, socket.DontFragment = false, true
 	conn, err := udp.Listen(socket)
 	if err != nil {
 		return nil, err
@@ -91,9 +91,9 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 	for i, r := range regions {
 		var mem rdma.Memory = r
 		if i < len(regions)-s.lists {
-			mem = counted{r, r.WriterCounters(region.Writers - 1)}
+			mem = countingMemory{r, r.WriterCounters(region.Writers - 1)}
 		}
-		s.adverts = append(s.adverts, advert(r, s.responder.Register(mem)))
+		s.adverts = append(s.adverts, advertise(r, s.responder.Register(mem)))
 	}
 	return s, nil
 }
@@ -128,7 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	var err error
 	for ctx.Err() == nil && err == nil {
-		_, err = s.conn.Receive(s.packet)
+		_, err = s.conn.Receive(s.handlePacket)
 		s.mu.Lock()
 		s.stats.Socket = s.conn.Stats()
 		s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 		case room <- struct{}{}:
 			wg.Go(func() {
 				defer func() { <-room }()
-				s.serve(ctx, conn)
+				s.serveConnection(ctx, conn)
 			})
 		default:
 			s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open", maxExchanges))
@@ -176,7 +176,7 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 }
 
-func (s *Server) packet(from netip.AddrPort, payload []byte) {
+func (s *Server) handlePacket(from netip.AddrPort, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answer := s.responder.Handle(from, payload); answer != nil {
@@ -192,8 +192,8 @@ const (
 	acceptAgain  = 100 * time.Millisecond
 )
 
-// serve sets up a connection and waits for its end.
-func (s *Server) serve(ctx context.Context, conn net.Conn) {
+// serveConnection sets up a connection and waits for its end.
+func (s *Server) serveConnection(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -204,8 +204,8 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 		return
 	}
 	me := &session{conn: conn}
-	reply := s.admit(req, me)
-	defer s.leave(req.Name, me)
+	reply := s.admitTranslator(req, me)
+	defer s.endSession(req.Name, me)
 	if err := json.NewEncoder(conn).Encode(reply); err != nil || reply.Error != "" {
 		s.log.Warn("refused a translator", "name", req.Name, "error", reply.Error)
 		return
@@ -215,9 +215,9 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	_, _ = conn.Read(make([]byte, 1)) // until the other side ends
 }
 
-// admit makes a queue pair. The one that the translator had before ends first,
+// admitTranslator makes a queue pair. The one that the translator had before ends first,
 // so that nothing it may still send is executed behind what is told here.
-func (s *Server) admit(req Request, me *session) Reply {
+func (s *Server) admitTranslator(req Request, me *session) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if req.Name == "" || !req.Addr.IsValid() || req.PSN >= 1<<24 || req.QPN >= 1<<24 {
@@ -253,8 +253,8 @@ func (s *Server) admit(req Request, me *session) Reply {
 	return reply
 }
 
-// leave ends a session, unless another has taken its place.
-func (s *Server) leave(name string, me *session) {
+// endSession ends a session, unless another has taken its place.
+func (s *Server) endSession(name string, me *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.peers[name] != me {

@@ -22,14 +22,14 @@ const (
 // returns how many were sent; the error is about the next. It never waits: a
 // full queue is an error, unix.EAGAIN.
 func (c *Conn) Send(to netip.AddrPort, datagrams ...[]byte) (int, error) {
-	name, err := c.name(to)
+	name, err := c.setSockaddr(to)
 	if err != nil {
 		return 0, err
 	}
 	sent := 0
 	var iov [maxSegments]unix.Iovec
 	for sent < len(datagrams) {
-		run := length(datagrams[sent:])
+		run := segmentRun(datagrams[sent:])
 		for i, d := range datagrams[sent : sent+run] {
 			iov[i].Base = unsafe.SliceData(d)
 			iov[i].SetLen(len(d))
@@ -56,8 +56,8 @@ func (c *Conn) Send(to netip.AddrPort, datagrams ...[]byte) (int, error) {
 	return sent, nil
 }
 
-// length returns how many datagrams can go in one call.
-func length(datagrams [][]byte) int {
+// segmentRun returns how many datagrams can go in one call.
+func segmentRun(datagrams [][]byte) int {
 	first := len(datagrams[0])
 	if first == 0 {
 		return 1
@@ -77,8 +77,8 @@ func length(datagrams [][]byte) int {
 	return n
 }
 
-// name writes an address in the form of the socket's family.
-func (c *Conn) name(to netip.AddrPort) (uint32, error) {
+// setSockaddr writes an address in the form of the socket's family.
+func (c *Conn) setSockaddr(to netip.AddrPort) (uint32, error) {
 	port := to.Port()<<8 | to.Port()>>8
 	if c.local.Addr().Is4() {
 		a := to.Addr().Unmap()

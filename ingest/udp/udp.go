@@ -21,17 +21,17 @@ import (
 type Config struct {
 	Listen  netip.AddrPort // a port of 0 takes a free one
 	Batch   int            // the most messages of one system call
-	Buffer  int            // bytes the kernel may queue; what exceeds them is dropped and counted
+	ReceiveBuffer  int            // bytes the kernel may queue; what exceeds them is dropped and counted
 	Offload bool           // let the kernel hand over runs of datagrams as one message
 	Timeout time.Duration  // how long Receive waits at most
-	Whole   bool           // never fragment; IPv4 then sends identification 0, which RoCEv2's CRC needs
+	DontFragment   bool           // never fragment; IPv4 then sends identification 0, which RoCEv2's CRC needs
 }
 
 // DefaultConfig lets the kernel queue what comes in within 10 ms at 25 Gb/s. A
 // batch of 32 datagrams no longer shows the cost of the call
 // (BenchmarkReceive).
 func DefaultConfig(listen netip.AddrPort) Config {
-	return Config{Listen: listen, Batch: 32, Buffer: 32 << 20, Offload: true, Timeout: 20 * time.Millisecond}
+	return Config{Listen: listen, Batch: 32, ReceiveBuffer: 32 << 20, Offload: true, Timeout: 20 * time.Millisecond}
 }
 
 // Conn is one socket. Receive is for one goroutine, Send for another.
@@ -40,7 +40,7 @@ type Conn struct {
 	local    netip.AddrPort
 	messages []message
 	headers  []mmsghdr
-	ask      int // messages of the next call
+	nextBatch      int // messages of the next call
 	control  []byte
 	drops    uint32 // the kernel's count at last sight; it wraps
 	stats    Stats
@@ -137,11 +137,11 @@ func open(cfg Config, share bool) (*Conn, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	c := &Conn{fd: fd}
-	if err := c.set(cfg, family, share); err != nil {
+	if err := c.setOptions(cfg, family, share); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("udp: listen on %v: %w", cfg.Listen, err)
 	}
-	c.ask = cfg.Batch
+	c.nextBatch = cfg.Batch
 	c.messages = make([]message, cfg.Batch)
 	c.headers = make([]mmsghdr, cfg.Batch)
 	c.control = make([]byte, cfg.Batch*controlSpace)
@@ -158,7 +158,7 @@ func open(cfg Config, share bool) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) set(cfg Config, family int, share bool) error {
+func (c *Conn) setOptions(cfg Config, family int, share bool) error {
 	on := func(level, opt, v int, name string) error {
 		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(c.fd, level, opt, v))
 	}
@@ -175,12 +175,12 @@ func (c *Conn) set(cfg Config, family int, share bool) error {
 		return err
 	}
 	// The privileged form exceeds net.core.rmem_max; else take what there is.
-	if on(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.Buffer, "") != nil {
-		if err := on(unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.Buffer, "SO_RCVBUF"); err != nil {
+	if on(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer, "") != nil {
+		if err := on(unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.ReceiveBuffer, "SO_RCVBUF"); err != nil {
 			return err
 		}
 	}
-	if cfg.Whole {
+	if cfg.DontFragment {
 		level, opt, v := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
 		if family == unix.AF_INET6 {
 			level, opt, v = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
@@ -227,7 +227,7 @@ func (c *Conn) Close() error { return os.NewSyscallError("close", unix.Close(c.f
 // there to handle, which must not keep them. It returns how many there were;
 // an interrupted or fruitless wait is no error.
 func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, error) {
-	for i := range c.ask {
+	for i := range c.nextBatch {
 		m := &c.messages[i]
 		h := &c.headers[i].hdr
 		h.Name = (*byte)(unsafe.Pointer(&m.from))
@@ -238,7 +238,7 @@ func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, 
 		h.SetControllen(controlSpace)
 		h.Flags = 0
 	}
-	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.headers[0])), uintptr(c.ask), unix.MSG_WAITFORONE, 0, 0)
+	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.headers[0])), uintptr(c.nextBatch), unix.MSG_WAITFORONE, 0, 0)
 	switch errno {
 	case 0:
 	case unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED:
@@ -249,16 +249,16 @@ func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, 
 	c.stats.Calls++
 	before := c.stats
 	for i := range int(got) {
-		c.message(i, handle)
+		c.splitMessage(i, handle)
 	}
 	// The next messages will be as long as these.
 	size := (c.stats.Bytes - before.Bytes) / max(1, uint64(got))
-	c.ask = min(len(c.messages), int(callBytes/max(1, size)))
+	c.nextBatch = min(len(c.messages), int(callBytes/max(1, size)))
 	return int(c.stats.Datagrams - before.Datagrams), nil
 }
 
-// message splits message i into datagrams.
-func (c *Conn) message(i int, handle func(from netip.AddrPort, datagram []byte)) {
+// splitMessage splits message i into datagrams.
+func (c *Conn) splitMessage(i int, handle func(from netip.AddrPort, datagram []byte)) {
 	m, h := &c.messages[i], &c.headers[i]
 	c.stats.Messages++
 	size := c.ancillary(c.control[i*controlSpace:][:h.hdr.Controllen])

@@ -85,7 +85,7 @@ func TestEveryDatagramArrivesAsItWasSent(t *testing.T) {
 }
 
 func TestKernelDropsAreCounted(t *testing.T) {
-	in := listen(t, func(c *Config) { c.Buffer = 4096 })
+	in := listen(t, func(c *Config) { c.ReceiveBuffer = 4096 })
 	out := listen(t, nil)
 	const n = 2000
 	datagram := make([]byte, 1000)
@@ -213,7 +213,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// TestACallBringsWhatACacheHolds holds that long messages come in few, and short
+// TestACallBringsWhatACacheHolds checks that long messages come in few, and short
 // ones again in many to a call.
 func TestACallBringsWhatACacheHolds(t *testing.T) {
 	in, out := listen(t, nil), listen(t, nil)
@@ -237,17 +237,17 @@ func TestACallBringsWhatACacheHolds(t *testing.T) {
 			got += n
 			after := in.Stats()
 			long := (after.Bytes - before.Bytes) / (after.Messages - before.Messages)
-			if want := min(len(in.messages), int(callBytes/long)); in.ask != want {
-				t.Fatalf("after messages of %d bytes the next call asks for %d; want %d", long, in.ask, want)
+			if want := min(len(in.messages), int(callBytes/long)); in.nextBatch != want {
+				t.Fatalf("after messages of %d bytes the next call asks for %d; want %d", long, in.nextBatch, want)
 			}
 		}
 	}
 	send(1400)
-	if in.Stats().Messages < 16*40 && in.ask != 4 {
-		t.Errorf("after messages of 56000 bytes a call asks for %d; want 4", in.ask)
+	if in.Stats().Messages < 16*40 && in.nextBatch != 4 {
+		t.Errorf("after messages of 56000 bytes a call asks for %d; want 4", in.nextBatch)
 	}
 	send(10)
-	if in.ask != len(in.messages) {
-		t.Errorf("after messages of 400 bytes a call asks for %d; want %d", in.ask, len(in.messages))
+	if in.nextBatch != len(in.messages) {
+		t.Errorf("after messages of 400 bytes a call asks for %d; want %d", in.nextBatch, len(in.messages))
 	}
 }

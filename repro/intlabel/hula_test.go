@@ -24,7 +24,7 @@ func TestFloods(t *testing.T) {
 // Where queues are just long enough for users, probes as large as their packets
 // cause drops; fewer and smaller probes cause fewer. Labels, which are counted in
 // bytes, cause next to none: a few, where the queue has no byte to spare.
-func TestProbesTakeRoom(t *testing.T) {
+func TestProbesFillQueues(t *testing.T) {
 	l := newLab(noTelemetry, 1)
 	l.packets, l.link = 3000, 4*model.Mbps
 	queue, err := l.shortest(t.Context())

@@ -291,7 +291,7 @@ func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
 }
 
 func (p *planner) imbalance(Place) (Fault, error) {
-	f := p.fault("imbalance", "all switches hash alike", []anomaly.Cause{anomaly.Imbalance})
+	f := p.fault("imbalance", "all switches use the same ECMP hash", []anomaly.Cause{anomaly.Imbalance})
 	f.breaks = []sim.Fault{sim.HashPolarization{}}
 	return f, nil
 }

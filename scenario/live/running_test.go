@@ -31,7 +31,7 @@ func startExample(t *testing.T, name string, o StartOptions) *Running {
 // controller found.
 func TestScenarioUnderTheAPI(t *testing.T) {
 	for file, causes := range map[string][]string{
-		"flow-faults.yaml":      {"loop", "blackhole", "wrong-route"},
+		"flow-faults.yaml":      {"loop", "blackhole"},
 		"traced-blackhole.yaml": {"loss"},
 		"incast.yaml":           {"incast"},
 	} {

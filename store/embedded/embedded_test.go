@@ -17,7 +17,7 @@ func testConfig() embedded.Config {
 	return cfg
 }
 
-// TestConformance holds with all records in memory, and with so little room for
+// TestConformance checks with all records in memory, and with so little room for
 // them that most questions are about the table, too.
 func TestConformance(t *testing.T) {
 	for name, hot := range map[string]model.Bytes{"hot": embedded.DefaultConfig().Hot, "lukewarm": 20 * model.KB} {

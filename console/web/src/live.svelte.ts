@@ -1,9 +1,9 @@
-// The one connection to the controller and what it has told so far.
+// The connection to the controller and the state received so far.
 import { get, Problem, token } from './api/client';
 import type { Clock, Fault, Health, Incident, Mark, NodeState, PortState, Probe, Topology } from './api/client';
 import { listen, type Message } from './api/events';
-import { Frames, Ports } from './map/frames';
-import { parseTime, spanFor } from './time';
+import { Frames, Ports } from './map/port_states';
+import { parseTime, rangeFor } from './time';
 
 interface StateEvent {
   full: boolean;
@@ -21,56 +21,60 @@ class Live {
   faults = $state.raw<Fault[]>([]); // newest first
   probes = $state.raw<Probe[]>([]);
   marks = $state.raw<Mark[]>([]);
-  lab = $state(false); // the fabric is simulated and can be broken
+  lab = $state(false); // the fabric is simulated, so faults can be injected
   probing = $state(false); // the controller can send probes
   link = $state<'connecting' | 'live' | 'lost'>('connecting');
-  why = $state(''); // the link is not live
-  locked = $state(false); // a token is wanted
-  tenant = $state(false); // the token is a tenant's: only slow flows are for it
-  ticks = $state(0); // states heard; what shows ports' numbers depends on it
+  linkError = $state(''); // why the link is not live
+  needsToken = $state(false);
+  tokenRejected = $state(false); // the last token was not accepted
+  tenant = $state(false); // the token is a tenant's, who sees only slow flows
+  ticks = $state(0); // states received; what shows port values depends on it
   private clockAt = 0;
-  private waiting: Message[] | undefined; // events heard while reload asks
+  private waiting: Message[] | undefined; // events received during reload
 
-  /** now is the fabric's time, going on between two clocks heard. */
+  /** now returns the fabric's time, extrapolated from the last clock event. */
   now(): bigint {
     if (!this.clock) return 0n;
     const since = (performance.now() - this.clockAt) * (this.clock.pace || 0);
     return parseTime(this.clock.now) + BigInt(Math.round(Math.min(since, 2000) * 1e6));
   }
 
-  /** span is a range that fits the pace: so much time of watching. */
-  span(seconds = 60): string {
+  /** defaultRange returns the range that covers the last wall-clock seconds at the current pace. */
+  defaultRange(seconds = 60): string {
     const c = this.clock;
-    return spanFor(seconds, c ? (c.wanted_pace > 0 ? Math.min(c.pace || c.wanted_pace, c.wanted_pace) : 1) : 1);
+    return rangeFor(seconds, c ? (c.target_pace > 0 ? Math.min(c.pace || c.target_pace, c.target_pace) : 1) : 1);
   }
 
   async start(): Promise<void> {
     try {
-      this.take(await get('/topology'));
+      this.setTopology(await get('/topology'));
     } catch (e) {
-      if (e instanceof Problem && e.status === 401) this.locked = true;
+      if (e instanceof Problem && e.status === 401) {
+        this.needsToken = true;
+        this.tokenRejected = token.get() !== '';
+      }
       this.tenant = e instanceof Problem && e.status === 403;
       if (this.tenant) return;
       this.link = 'lost';
-      this.why = e instanceof Problem ? e.detail : String(e);
-      if (!this.locked) setTimeout(() => void this.start(), 2000);
+      this.linkError = e instanceof Problem ? e.detail : String(e);
+      if (!this.needsToken) setTimeout(() => void this.start(), 2000);
       return;
     }
-    void listen(new AbortController().signal, (m) => this.hear(m), (s, why) => [this.link, this.why] = [s === 'live' && !this.health ? 'connecting' : s, why]);
+    void listen(new AbortController().signal, (m) => this.handleEvent(m), (s, why) => [this.link, this.linkError] = [s === 'live' && !this.health ? 'connecting' : s, why]);
   }
 
-  async unlock(t: string): Promise<void> {
+  async signIn(t: string): Promise<void> {
     token.set(t);
-    this.locked = false;
+    this.needsToken = false;
     await this.start();
   }
 
-  private take(t: Topology): void {
+  private setTopology(t: Topology): void {
     this.topology = t;
     this.frames = new Frames(new Ports(t));
   }
 
-  /** reload asks for all that events only tell the changes of; events wait meanwhile, and come after. */
+  /** reload reads all lists, of which events only report changes. Events are queued meanwhile. */
   private async reload(): Promise<void> {
     const list = async <T>(p: Promise<{ items: T[] }>, there: () => void = () => {}): Promise<T[]> => {
       try {
@@ -78,7 +82,7 @@ class Live {
         there();
         return page.items;
       } catch (e) {
-        if (e instanceof Problem && (e.status === 404 || e.status === 501)) return []; // the controller has no such part
+        if (e instanceof Problem && (e.status === 404 || e.status === 501)) return []; // the controller does not support it
         throw e;
       }
     };
@@ -91,26 +95,26 @@ class Live {
         list(get('/probes'), () => (this.probing = true)),
         list(get('/marks')),
       ]);
-      if (mine !== this.waiting) return; // asked anew since
+      if (mine !== this.waiting) return; // another reload has started
       [this.clock, this.health, this.incidents, this.faults, this.probes, this.marks] = all;
     } catch (e) {
       if (mine !== this.waiting) return;
-      this.why = e instanceof Problem ? e.detail : String(e);
+      this.linkError = e instanceof Problem ? e.detail : String(e);
       setTimeout(() => { if (mine === this.waiting) void this.reload(); }, 1000);
       return;
     }
     this.clockAt = performance.now();
     this.waiting = undefined;
-    for (const m of mine) this.hear(m);
-    [this.link, this.why] = ['live', ''];
+    for (const m of mine) this.handleEvent(m);
+    [this.link, this.linkError] = ['live', ''];
   }
 
-  private hear(m: Message): void {
+  private handleEvent(m: Message): void {
     if (m.name === 'state') {
       const s = m.data as StateEvent;
       this.frames?.apply(s, s.full ? undefined : performance.now());
       this.ticks++;
-      if (s.full) void this.reload(); // what happened before it was told to others
+      if (s.full) void this.reload(); // events before it were missed
       return;
     }
     if (this.waiting) {
@@ -140,7 +144,7 @@ class Live {
   }
 }
 
-/** merged puts something new first, and something known in its place. */
+/** merged replaces an item with the same id, or inserts a new one at the front. */
 export function merged<T extends { id: string }>(list: T[], x: T): T[] {
   const i = list.findIndex((y) => y.id === x.id);
   return i < 0 ? [x, ...list] : list.with(i, x);

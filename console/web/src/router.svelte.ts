@@ -1,20 +1,19 @@
-// All of the page's state that is worth a link stands in the address, behind
-// the hash: #/flows/KEY?last=1s. Keys hold dots and slashes, which a path of the
-// server's would take for a file.
+// The state of the console is in the URL fragment: #/flows/KEY?last=1s. Flow keys
+// contain dots and slashes, which the server would take for a file path.
 
-export interface Place {
+export interface Route {
   view: string;
   id: string;
   params: Record<string, string>;
 }
 
-function read(): Place {
+function read(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const [view, ...rest] = path.split('/');
   return { view: view || 'map', id: rest.map(decodeURIComponent).join('/'), params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-export const route: Place = $state(read());
+export const route: Route = $state(read());
 
 addEventListener('hashchange', () => Object.assign(route, read()));
 
@@ -29,8 +28,8 @@ export function go(view: string, id = '', params: Record<string, string | undefi
   location.hash = href(view, id, params);
 }
 
-/** set changes parameters of this place without a step of history. */
-export function set(params: Record<string, string | undefined>): void {
+/** setParams changes parameters of the route without a new history entry. */
+export function setParams(params: Record<string, string | undefined>): void {
   const next = href(route.view, route.id, { ...route.params, ...params });
   if (next === location.hash) return;
   history.replaceState(null, '', next);

@@ -1,41 +1,41 @@
-// Light or dark: as the system says, until somebody says otherwise.
-import type { Theme } from './map/draw';
+// Light or dark theme: the system preference, until the user toggles it.
+import type { Palette } from './map/painter';
 
 const key = 'weft-theme';
-const wanted = matchMedia('(prefers-color-scheme: dark)');
+const systemDark = matchMedia('(prefers-color-scheme: dark)');
 
-class Look {
-  dark = $state(localStorage.getItem(key) ? localStorage.getItem(key) === 'dark' : wanted.matches);
+class AppTheme {
+  dark = $state(localStorage.getItem(key) ? localStorage.getItem(key) === 'dark' : systemDark.matches);
 
   constructor() {
-    this.show();
-    wanted.addEventListener('change', (e) => {
+    this.applyTheme();
+    systemDark.addEventListener('change', (e) => {
       if (localStorage.getItem(key)) return;
       this.dark = e.matches;
-      this.show();
+      this.applyTheme();
     });
   }
 
   toggle(): void {
     this.dark = !this.dark;
     localStorage.setItem(key, this.dark ? 'dark' : 'light');
-    this.show();
+    this.applyTheme();
   }
 
-  private show(): void {
+  private applyTheme(): void {
     document.documentElement.dataset.theme = this.dark ? 'dark' : 'light';
   }
 
-  /** colours are the variables, for canvases. */
-  colours(): Theme {
-    const dark = this.dark; // read first: whoever asks depends on it
+  /** colours returns the CSS variables, for canvases. */
+  colours(): Palette {
+    const dark = this.dark; // read first, so that callers depend on it
     const s = getComputedStyle(document.documentElement);
     const v = (name: string) => s.getPropertyValue('--' + name).trim();
     return {
       panel: v('panel'), raised: v('raised'), line: v('line-strong'), text: v('text'), dim: v('dim'), accent: v('accent'),
-      critical: v('critical'), warning: v('warning'), path: v('path'), loop: v('loop'), dark,
+      critical: v('critical'), warning: v('warning'), path: v('path'), cycle: v('cycle'), dark,
     };
   }
 }
 
-export const look = new Look();
+export const appTheme = new AppTheme();

@@ -1,3 +1,3 @@
-// uPlot with its styles, as one piece that is loaded when the first chart is.
+// uPlot with its styles, as one chunk that is loaded with the first chart.
 import 'uplot/dist/uPlot.min.css';
 export { default } from 'uplot';

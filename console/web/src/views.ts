@@ -1,10 +1,10 @@
-// The views, in the order of the menu. Each is loaded when it is first seen.
+// The views, in menu order. Each is loaded on first use.
 import type { Component } from 'svelte';
 
 export interface View {
   name: string;
   title: string;
-  key: string; // after g
+  key: string; // shortcut after g
   icon: string;
   load: () => Promise<{ default: Component }>;
 }

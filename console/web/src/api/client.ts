@@ -1,5 +1,5 @@
-// The API, typed by its own document. Answers are JSON; errors are problem
-// details, thrown as Problem.
+// The API client, typed by the OpenAPI document. Responses are JSON; errors are
+// problem details, thrown as Problem.
 import type { components, paths } from './schema';
 
 type Schemas = components['schemas'];
@@ -12,7 +12,7 @@ export type PortRef = Schemas['PortRef'];
 export type Clock = Schemas['Clock'];
 export type Incident = Schemas['Incident'];
 export type IncidentDetail = Schemas['IncidentDetail'];
-export type Party = Schemas['Party'];
+export type Participant = Schemas['Participant'];
 export type DiagnosisDetail = Schemas['DiagnosisDetail'];
 export type Graph = Schemas['Graph'];
 export type Flow = Schemas['Flow'];
@@ -47,11 +47,11 @@ type Query<O> = O extends { parameters: { query?: infer Q } } ? NonNullable<Q> :
 type PathOf<O> = O extends { parameters: { path: infer Q } } ? Q : never;
 type Body<O> = O extends { requestBody: { content: { 'application/json': infer B } } } ? B : never;
 
-/** With are the parts of a request: only those that the operation has. */
+/** With has the parts of a request that the operation takes. */
 type With<O> = { query?: Query<O>; path?: PathOf<O>; body?: Body<O>; signal?: AbortSignal };
 type Route = Short<keyof paths>;
 
-/** Problem is an answer that is none. */
+/** Problem is an error response. */
 export class Problem extends Error {
   constructor(readonly status: number, readonly detail: string) {
     super(detail);
@@ -86,7 +86,7 @@ async function request(method: string, at: string, body?: unknown, signal?: Abor
   }
   const r = await fetch(at, init).catch((e: unknown) => {
     if (e instanceof DOMException && e.name === 'AbortError') throw e;
-    throw new Problem(0, 'the controller does not answer; is it still running?');
+    throw new Problem(0, 'The controller does not respond. Is it running?');
   });
   if (!r.ok) {
     const p = (await r.json().catch(() => ({}))) as { detail?: string; errors?: { message?: string; location?: string }[] };
@@ -108,7 +108,7 @@ export async function put<S extends Route>(route: S, w: With<Operation<S, 'put'>
 export async function remove<S extends Route>(route: S, w: With<Operation<S, 'delete'>>): Promise<void> {
   await request('DELETE', url(route, w), undefined, w.signal);
 }
-/** blob is for files: captures, drawings. */
+/** blob reads a file: a capture or a drawing. */
 export async function blob(at: string): Promise<Blob> {
   return (await request('GET', at)).blob();
 }

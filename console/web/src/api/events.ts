@@ -1,4 +1,4 @@
-// Server-sent events over fetch and not EventSource, which cannot send a token.
+// Server-sent events over fetch, because EventSource cannot send a token.
 import { headers, Problem } from './client';
 
 export interface Message {
@@ -6,30 +6,30 @@ export interface Message {
   data: unknown;
 }
 
-/** listen reads events until the signal ends it, and comes back by itself. */
-export async function listen(signal: AbortSignal, hear: (m: Message) => void, state: (s: 'live' | 'lost', why: string) => void): Promise<void> {
+/** listen reads events until the signal aborts it, and reconnects after errors. */
+export async function listen(signal: AbortSignal, onEvent: (m: Message) => void, onState: (s: 'live' | 'lost', why: string) => void): Promise<void> {
   let last = '';
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 5000)) {
     try {
       const r = await fetch('/api/v1/events', { signal, headers: { ...headers(), ...(last ? { 'Last-Event-ID': last } : {}) } });
-      if (!r.ok || !r.body) throw new Problem(r.status, r.status === 401 ? 'a token is wanted' : `events: ${r.status} ${r.statusText}`);
-      state('live', '');
+      if (!r.ok || !r.body) throw new Problem(r.status, r.status === 401 ? 'token required' : `events: ${r.status} ${r.statusText}`);
+      onState('live', '');
       wait = 500;
       for await (const block of blocks(r.body)) {
         const m = parse(block);
         if (m.id) last = m.id;
-        if (m.data) hear({ name: m.name, data: JSON.parse(m.data) });
+        if (m.data) onEvent({ name: m.name, data: JSON.parse(m.data) });
       }
-      state('lost', 'the controller ended the connection');
+      onState('lost', 'the controller closed the connection');
     } catch (e) {
       if (signal.aborted) return;
-      state('lost', e instanceof Problem ? e.detail : 'the controller does not answer');
+      onState('lost', e instanceof Problem ? e.detail : 'the controller does not respond');
     }
     await new Promise((done) => setTimeout(done, wait));
   }
 }
 
-/** blocks cuts a stream at empty lines. */
+/** blocks splits a stream at empty lines. */
 async function* blocks(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
   let rest = '';

@@ -29,10 +29,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All counters with their newest period */
+        /** List counters with their newest period */
         get: operations["list-counters"];
         put?: never;
-        /** Count the packets that match a filter */
+        /** Count mirrored packets that match a filter */
         post: operations["add-counter"];
         delete?: never;
         options?: never;
@@ -51,7 +51,7 @@ export interface paths {
         get: operations["get-counter"];
         put?: never;
         post?: never;
-        /** Stop counting */
+        /** Delete a counter */
         delete: operations["remove-counter"];
         options?: never;
         head?: never;
@@ -65,7 +65,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Diagnoses, newest first */
+        /** List diagnoses, newest first */
         get: operations["list-diagnoses"];
         put?: never;
         post?: never;
@@ -82,7 +82,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One diagnosis with its graph, or the graph as a drawing */
+        /** One diagnosis with its provenance graph, or the graph as dot or SVG */
         get: operations["get-diagnosis"];
         put?: never;
         post?: never;
@@ -100,8 +100,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Server-sent events: first the whole state, then what changes
-         * @description Each event's name is its type and its data the JSON of the schema of that name. Lines that begin with a colon are heartbeats. A client that is too slow is disconnected; it may come back with Last-Event-ID, and where too much was missed it is told by a reset event.
+         * Server-sent events: the full state first, then changes
+         * @description An event's name is its type; its data is JSON of the schema with that name. Lines that begin with a colon are heartbeats. The server disconnects slow clients. A client resumes with Last-Event-ID; a reset event reports that the missed events are no longer buffered.
          */
         get: operations["get-events"];
         put?: never;
@@ -119,10 +119,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Faults that were made and what was found, newest first */
+        /** List injected faults and their detection, newest first */
         get: operations["list-faults"];
         put?: never;
-        /** Break something */
+        /** Inject a fault */
         post: operations["inject-fault"];
         delete?: never;
         options?: never;
@@ -137,7 +137,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Faults that can be made; of a simulated fabric only */
+        /** List the faults that can be injected (demo only) */
         get: operations["list-fault-kinds"];
         put?: never;
         post?: never;
@@ -154,7 +154,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check a filter and propose how it could go on */
+        /** Parse a filter and return completions */
         get: operations["complete-filter"];
         put?: never;
         post?: never;
@@ -171,7 +171,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Flows of a time range, summed over its slots */
+        /** List flows of a time range, summed over its slots */
         get: operations["list-flows"];
         put?: never;
         post?: never;
@@ -188,7 +188,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One flow: its way, counts and latency per hop, losses, traces */
+        /** One flow: path, counters and latency per hop, losses, traces, diagnoses */
         get: operations["get-flow"];
         put?: never;
         post?: never;
@@ -205,7 +205,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The pipeline from switch to store: rates, losses by reason, queues */
+        /** Pipeline health from switch to store: rates, losses by reason, queues */
         get: operations["get-health"];
         put?: never;
         post?: never;
@@ -222,7 +222,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Incidents, newest first */
+        /** List incidents, newest first */
         get: operations["list-incidents"];
         put?: never;
         post?: never;
@@ -239,7 +239,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One incident, with all that is known of it */
+        /** One incident with evidence, timeline and remedy */
         get: operations["get-incident"];
         put?: never;
         post?: never;
@@ -256,7 +256,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Debug marks, newest first */
+        /** List debug marks, newest first */
         get: operations["list-marks"];
         put?: never;
         /** Mark packets so that every switch mirrors them */
@@ -277,7 +277,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a mark */
+        /** Remove a debug mark */
         delete: operations["remove-mark"];
         options?: never;
         head?: never;
@@ -291,7 +291,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A measure of all ports over time */
+        /** Heat map of a metric by port and time */
         get: operations["get-heatmap"];
         put?: never;
         post?: never;
@@ -325,7 +325,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Probes, newest first */
+        /** List probes, newest first */
         get: operations["list-probes"];
         put?: never;
         /** Send guided probes */
@@ -343,7 +343,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One probe and what has come of it */
+        /** One probe and its result so far */
         get: operations["get-probe"];
         put?: never;
         post?: never;
@@ -360,10 +360,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Slow flows that were reported, newest first: of a tenant, those of its own */
+        /** List reported slow flows, newest first; a tenant sees its own */
         get: operations["list-slow-flows"];
         put?: never;
-        /** Report a slow flow of your own and ask why */
+        /** Report a slow flow and request a diagnosis */
         post: operations["report-slow-flow"];
         delete?: never;
         options?: never;
@@ -378,7 +378,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was found of a slow flow that you reported */
+        /** One reported slow flow and its verdicts */
         get: operations["get-slow-flow"];
         put?: never;
         post?: never;
@@ -395,7 +395,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The fabric's state: every port and node, now or as it was */
+        /** State of every port and node, now or at a past time */
         get: operations["get-state"];
         put?: never;
         post?: never;
@@ -412,7 +412,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The fabric: nodes, ports, links */
+        /** Nodes, ports and links of the fabric */
         get: operations["get-topology"];
         put?: never;
         post?: never;
@@ -429,7 +429,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Packets' ways, newest first */
+        /** List packet traces, newest first */
         get: operations["list-traces"];
         put?: never;
         post?: never;
@@ -446,7 +446,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One packet's way, hop by hop */
+        /** One packet trace, hop by hop */
         get: operations["get-trace"];
         put?: never;
         post?: never;
@@ -463,7 +463,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The packet as a capture: one frame per hop, with a comment each */
+        /** One packet trace as pcapng: one frame with a comment per hop */
         get: operations["get-trace-pcapng"];
         put?: never;
         post?: never;
@@ -480,7 +480,7 @@ export interface components {
         Action: {
             /** @enum {string} */
             kind: "probe" | "mark" | "label-rate" | "poll" | "counter" | "other";
-            /** @description Absent until it is known */
+            /** @description Absent until known */
             outcome?: string;
             /** @description Id of the probe, mark or diagnosis */
             ref?: string;
@@ -498,16 +498,16 @@ export interface components {
             now: string;
             /**
              * Format: double
-             * @description Fabric seconds in a wall second, as measured; 1 is real time
+             * @description Fabric seconds per wall-clock second, as measured; 1 is real time
              */
             pace: number;
-            /** Format: date-time */
-            wall: string;
             /**
              * Format: double
-             * @description As set; 0 where it cannot be set
+             * @description Requested pace; 0 if the pace is fixed
              */
-            wanted_pace: number;
+            target_pace: number;
+            /** Format: date-time */
+            wall: string;
         };
         Counter: {
             /** Format: int64 */
@@ -517,13 +517,22 @@ export interface components {
             filter: string;
             /**
              * Format: double
-             * @description Different ones, estimated
+             * @description Distinct flows, estimated
              */
             flows: number;
+            /** Format: int64 */
+            max_ns?: number;
+            /**
+             * Format: int64
+             * @description Counters of latency
+             */
+            mean_ns?: number;
+            /** Format: int64 */
+            min_ns?: number;
             name: string;
             /**
              * Format: int64
-             * @description In the last whole period
+             * @description Packets, traces or latency samples in the period
              */
             packets: number;
             /** Format: int64 */
@@ -532,9 +541,24 @@ export interface components {
         CounterPoint: {
             /** Format: int64 */
             bytes: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Distinct flows, estimated
+             */
             flows: number;
             /** Format: int64 */
+            max_ns?: number;
+            /**
+             * Format: int64
+             * @description Counters of latency
+             */
+            mean_ns?: number;
+            /** Format: int64 */
+            min_ns?: number;
+            /**
+             * Format: int64
+             * @description Packets, traces or latency samples in the period
+             */
             packets: number;
             /** Format: int64 */
             period_ns: number;
@@ -548,22 +572,31 @@ export interface components {
         CounterSeries: {
             /** Format: int64 */
             bytes: number;
-            /** @description Nothing of the range was left out; otherwise the oldest was */
+            /** @description The whole range is covered; otherwise its oldest part is missing */
             complete: boolean;
             /** Format: date-time */
             created: string;
             filter: string;
             /**
              * Format: double
-             * @description Different ones, estimated
+             * @description Distinct flows, estimated
              */
             flows: number;
             /** Format: date-time */
             from: string;
+            /** Format: int64 */
+            max_ns?: number;
+            /**
+             * Format: int64
+             * @description Counters of latency
+             */
+            mean_ns?: number;
+            /** Format: int64 */
+            min_ns?: number;
             name: string;
             /**
              * Format: int64
-             * @description In the last whole period
+             * @description Packets, traces or latency samples in the period
              */
             packets: number;
             /** Format: int64 */
@@ -573,12 +606,20 @@ export interface components {
             /** Format: date-time */
             to: string;
         };
+        CulpritFlow: {
+            flow: string;
+            /**
+             * Format: double
+             * @description 0 to 1
+             */
+            weight: number;
+        };
         Diagnosis: {
             anomaly: string;
             /** Format: double */
             confidence: number;
             id: string;
-            /** @description Where the waiting ends: the overfull port, or the one that a host pauses */
+            /** @description Root port: the congested port, or the port that a host pauses */
             initial_port?: components["schemas"]["PortRef"];
             root_cause: string;
             /** Format: date-time */
@@ -589,39 +630,39 @@ export interface components {
             /** Format: int64 */
             analysis_ns: number;
             anomaly: string;
-            /** @description How the cause came about: micro-burst, periodic, slow receiver, … */
+            /** @description Refines the root cause: micro-burst, periodic, slow receiver, … */
             cause_detail: string;
             /**
              * Format: int64
-             * @description From then until the last report had arrived
+             * @description From the last snapshot until the last report arrived
              */
             collection_ns: number;
             /** Format: double */
             confidence: number;
-            /** @description Heaviest first */
-            culprits: components["schemas"]["Party"][];
-            /** @description What it rests on, and what is missing */
+            /** @description Largest contribution first */
+            culprits: components["schemas"]["Participant"][];
+            /** @description Ports of the deadlock cycle (cyclic buffer dependency): each waits for the next */
+            deadlock_cycle: components["schemas"]["PortRef"][];
+            /** @description Supporting observations, and missing ones */
             evidence: string[];
             graph: components["schemas"]["Graph"];
             id: string;
-            /** @description Where the waiting ends: the overfull port, or the one that a host pauses */
+            /** @description Root port: the congested port, or the port that a host pauses */
             initial_port?: components["schemas"]["PortRef"];
-            /** @description Ports that wait for each other in a circle */
-            loop: components["schemas"]["PortRef"][];
-            /** @description How pauses spread: each port waited for the next */
+            /** @description A second snapshot shows the same deadlock cycle without progress */
+            persistent: boolean;
+            /** @description PFC propagation path: each port is paused by the next */
             pfc_path: components["schemas"]["PortRef"][];
             /**
              * Format: int64
-             * @description Until the last switch froze its state
+             * @description From the detection until the last switch took its snapshot
              */
             polling_ns: number;
             remedy: string;
             root_cause: string;
             routing_fault?: components["schemas"]["RoutingFault"];
-            /** @description Flows that carried the pauses on */
+            /** @description Flows that spread PFC */
             spreaders: components["schemas"]["FlowRef"][];
-            /** @description A second look found the loop unmoved */
-            standing: boolean;
             /** Format: int64 */
             switches_polled: number;
             /** Format: int64 */
@@ -681,10 +722,10 @@ export interface components {
             end?: string;
             /**
              * Format: double
-             * @description From the fault's begin to the incident, by the fabric's clock
+             * @description Simulated time from injection to the incident
              */
             found_after_ms?: number;
-            /** @description Cause that was found */
+            /** @description Detected cause */
             got?: string;
             id: string;
             incident_id?: string;
@@ -692,19 +733,19 @@ export interface components {
             /** @enum {string} */
             state: "waiting" | "active" | "ended";
             /**
-             * @description Whether the incident names the right cause and place
+             * @description Whether the incident names the right cause and location
              * @enum {string}
              */
             verdict: "pending" | "right" | "wrong" | "missed";
-            /** @description Cause that should be found */
+            /** @description Expected cause */
             want: string;
         };
         FaultKind: {
-            /** @description What it does, and what should be found */
+            /** @description Effect of the fault and the expected diagnosis */
             about: string;
             kind: string;
             /**
-             * @description What it is put on
+             * @description What the fault applies to
              * @enum {string}
              */
             target: "link" | "switch" | "host" | "fabric";
@@ -713,15 +754,17 @@ export interface components {
         FaultRequest: {
             /**
              * Format: int64
-             * @description By the fabric's clock; absent: as long as the kind usually lasts
+             * @description Simulated time; default: the kind's usual duration
              */
             duration_ms?: number;
+            /** @description Interface name of that port, e.g. Ethernet8; alternative to port */
+            interface?: string;
             kind: string;
-            /** @description The switch or host; of a link one end */
+            /** @description The switch or host; for a link, one of its ends */
             node?: string;
             /**
              * Format: int32
-             * @description Of a link: the port at that end
+             * @description Number of the link's port at that node
              */
             port?: number;
         };
@@ -730,17 +773,17 @@ export interface components {
             text: string;
         };
         FilterCheck: {
-            /** @description What could stand at the cursor, given what is before it */
+            /** @description Completions at the cursor */
             candidates: components["schemas"]["FilterCandidate"][];
             error?: components["schemas"]["FilterError"];
             /**
              * Format: int64
-             * @description Byte of the text where a candidate begins
+             * @description Byte offset at which a candidate is inserted
              */
             from: number;
             /**
              * Format: int64
-             * @description Byte behind what it takes the place of
+             * @description Byte offset after the text that a candidate replaces
              */
             to: number;
             valid: boolean;
@@ -748,12 +791,12 @@ export interface components {
         FilterError: {
             /**
              * Format: int64
-             * @description First byte that is wrong
+             * @description Byte offset of the error
              */
             at: number;
             /**
              * Format: int64
-             * @description Byte behind; the same where something is missing
+             * @description Byte offset after the error; equal to at where something is missing
              */
             end: number;
             message: string;
@@ -761,62 +804,64 @@ export interface components {
         Flow: {
             /** Format: int64 */
             bytes: number;
+            /** @description Destination host; absent if outside the fabric */
             dst?: string;
-            /** @description Every count was decoded, not estimated */
+            /** @description All counters were decoded exactly, not estimated */
             exact: boolean;
             /**
              * Format: date-time
-             * @description Begin of the first slot it was seen in; of the range where slots is 0
+             * @description Start of the first slot with packets; start of the range if slots is 0
              */
             first: string;
-            /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
             /**
              * Format: date-time
-             * @description End of the last; of the range where slots is 0
+             * @description End of the last slot with packets; end of the range if slots is 0
              */
             last: string;
             /** Format: int64 */
             lost_packets: number;
             /** Format: int64 */
             packets: number;
-            /** @description Switches of the newest slot, in the order of the way */
+            /** @description Switches of the newest slot, in path order */
             path: string[];
             /**
              * Format: double
-             * @description Mean from first to last
+             * @description Mean rate from first to last
              */
             rate_bps: number;
             /**
              * Format: int64
-             * @description That it was seen in
+             * @description Slots with packets
              */
             slots: number;
-            /** @description Host; absent outside of the fabric */
+            /** @description Source host; absent if outside the fabric */
             src?: string;
         };
         FlowDetail: {
             /** Format: int64 */
             bytes: number;
-            /** @description Nothing of the range was left out */
+            /** @description The whole range is covered */
             complete: boolean;
-            /** @description That it is the victim of, newest first */
+            /** @description Diagnoses with this flow as the victim, newest first */
             diagnoses: components["schemas"]["Diagnosis"][];
+            /** @description Destination host; absent if outside the fabric */
             dst?: string;
-            /** @description Every count was decoded, not estimated */
+            /** @description All counters were decoded exactly, not estimated */
             exact: boolean;
             /**
              * Format: date-time
-             * @description Begin of the first slot it was seen in; of the range where slots is 0
+             * @description Start of the first slot with packets; start of the range if slots is 0
              */
             first: string;
-            /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
-            /** @description In the order of the way, as of the newest slot */
+            /** @description In path order, as of the newest slot */
             hops: components["schemas"]["FlowHop"][];
             /**
              * Format: date-time
-             * @description End of the last; of the range where slots is 0
+             * @description End of the last slot with packets; end of the range if slots is 0
              */
             last: string;
             /** @description Newest first */
@@ -825,21 +870,21 @@ export interface components {
             lost_packets: number;
             /** Format: int64 */
             packets: number;
-            /** @description Switches of the newest slot, in the order of the way */
+            /** @description Switches of the newest slot, in path order */
             path: string[];
             /**
              * Format: double
-             * @description Mean from first to last
+             * @description Mean rate from first to last
              */
             rate_bps: number;
             /** @description Oldest first */
             series: components["schemas"]["FlowPoint"][];
             /**
              * Format: int64
-             * @description That it was seen in
+             * @description Slots with packets
              */
             slots: number;
-            /** @description Host; absent outside of the fabric */
+            /** @description Source host; absent if outside the fabric */
             src?: string;
             /** @description Newest first */
             traces: components["schemas"]["TraceSummary"][];
@@ -847,32 +892,32 @@ export interface components {
         FlowHop: {
             /**
              * Format: int64
-             * @description Through the switch to the port, newest; absent where not known
+             * @description Switch latency at the egress port, newest sample; absent if unknown
              */
             latency_ns?: number;
             /**
              * Format: int64
-             * @description Between here and the next hop, in the range
+             * @description Lost between this switch and the next hop in the range
              */
             lost_packets: number;
             /**
              * Format: int32
-             * @description Towards the next hop; absent where links are parallel
+             * @description Egress port; absent if parallel links lead to the next hop
              */
             out_port?: number;
             /**
              * Format: int64
-             * @description Counted here, in the range
+             * @description Counted at this switch in the range
              */
             packets: number;
             /**
              * Format: double
-             * @description Of the port, newest
+             * @description Share of time the egress port was paused, newest sample
              */
             paused_share?: number;
             /**
              * Format: int64
-             * @description Of the port, newest
+             * @description Queue of the egress port, newest sample
              */
             queue_bytes?: number;
             switch: string;
@@ -886,28 +931,28 @@ export interface components {
             sent: number;
             /** Format: date-time */
             time: string;
-            /** @description Absent where it is not known where it should have gone */
+            /** @description Absent if the next hop is unknown */
             to?: string;
         };
         FlowPage: {
             /**
              * Format: date-time
-             * @description Begin of what this page covers; older is behind next
+             * @description Start of the part of the range that this page covers; next continues with older records
              */
             covered_from: string;
             /** Format: date-time */
             covered_to: string;
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Flow"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
@@ -917,16 +962,24 @@ export interface components {
             exact: boolean;
             /** Format: int64 */
             packets: number;
+            /** @description Switches of the slot, in path order */
+            path: components["schemas"]["FlowPointHop"][];
             /** Format: int64 */
             slot_ns: number;
             /** Format: date-time */
             time: string;
         };
+        FlowPointHop: {
+            /** Format: int64 */
+            packets: number;
+            switch: string;
+        };
         FlowRef: {
+            /** @description Destination host; absent if outside the fabric */
             dst?: string;
-            /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
-            /** @description Host; absent outside of the fabric */
+            /** @description Source host; absent if outside the fabric */
             src?: string;
         };
         Graph: {
@@ -941,41 +994,44 @@ export interface components {
             to: string;
             /**
              * Format: double
-             * @description Below zero on a port-flow edge: the flow is a victim there
+             * @description Negative on a port-flow edge: the flow is a victim there
              */
             weight: number;
         };
         GraphFlow: {
+            /** @description Destination host; absent if outside the fabric */
             dst?: string;
-            /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
             /** @description The flow's key */
             id: string;
             /**
              * Format: int64
-             * @description Steps from the victim: the column in a drawing
+             * @description Distance from the victim, which is the column in a drawing
              */
             level: number;
             /** @enum {string} */
             role: "victim" | "culprit" | "spreader" | "other";
-            /** @description Host; absent outside of the fabric */
+            /** @description Source host; absent if outside the fabric */
             src?: string;
         };
         GraphPort: {
             /**
              * Format: double
-             * @description Packets before each, in the mean
+             * @description Mean queue depth in packets at enqueue
              */
             depth_packets: number;
-            /** @description As in leaf0:3/3: node, port, priority */
+            /** @description node:port/priority, e.g. leaf0:3/3 */
             id: string;
-            in_loop: boolean;
-            /** @description On the way that pauses spread */
+            /** @description Part of the deadlock cycle */
+            in_cycle: boolean;
+            /** @description On the PFC propagation path */
             in_path: boolean;
+            /** @description The root port */
             initial: boolean;
             /**
              * Format: int64
-             * @description Steps from the victim: the column in a drawing
+             * @description Distance from the victim, which is the column in a drawing
              */
             level: number;
             node: string;
@@ -986,7 +1042,7 @@ export interface components {
              * @description Received
              */
             pause_frames: number;
-            /** @description At the snapshot */
+            /** @description Paused at the snapshot */
             paused: boolean;
             /** Format: int64 */
             paused_packets: number;
@@ -998,13 +1054,13 @@ export interface components {
             to_host: boolean;
         };
         Health: {
-            /** @description What is wrong and what to do, for people */
+            /** @description Problems and what to do about them, as text */
             alerts: string[];
-            /** @description Switches that reported and do not any more, the first hundred */
+            /** @description Switches that have stopped reporting, at most 100 */
             silent: string[];
-            /** @description What switches report, by kind; those that were heard since the start */
+            /** @description Kinds of reports received since the start */
             sources: components["schemas"]["SourceHealth"][];
-            /** @description In the order that a report passes them, from switch to store */
+            /** @description In pipeline order, from switch to store */
             stages: components["schemas"]["Stage"][];
             /** @enum {string} */
             state: "ok" | "degraded" | "failed";
@@ -1015,16 +1071,11 @@ export interface components {
             uptime_ms: number;
         };
         Heatmap: {
-            /** @description Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports */
+            /** @description All samples and ports of the range are included; otherwise see covered_from and omitted_ports */
             complete: boolean;
             /**
-             * Format: int64
-             * @description Ports that were heard of and are not shown
-             */
-            cooler_ports: number;
-            /**
              * Format: date-time
-             * @description Of the range, what was read begins here: one answer reads a bounded number of samples, the newest
+             * @description Start of the covered part of the range: a response reads a bounded number of samples, newest first
              */
             covered_from: string;
             /** Format: date-time */
@@ -1033,28 +1084,33 @@ export interface components {
             max: number;
             /** @enum {string} */
             metric: "queue_bytes" | "latency_ns" | "load_bps" | "paused_share";
-            /** @description Rows, the hottest first */
+            /**
+             * Format: int64
+             * @description Ports with samples beyond the top N
+             */
+            omitted_ports: number;
+            /** @description Rows, highest values first */
             ports: components["schemas"]["PortRef"][];
             /** Format: int64 */
             step_ns: number;
             /** Format: int64 */
             steps: number;
-            /** @description By port, then step, the highest in the step; null: nothing was heard */
+            /** @description By port, then step: the maximum of the step; null: no sample */
             values: (number | null)[][];
         };
         Incident: {
             /** Format: date-time */
             begin: string;
-            /** @description Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, … */
+            /** @description Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, … */
             cause: string;
             /**
              * Format: date-time
-             * @description Absent while it goes on
+             * @description Absent while the incident is open
              */
             end?: string;
             id: string;
-            /** @description Where it began: a node, or node:port */
-            place: string;
+            /** @description Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8 */
+            location: string;
             /** @enum {string} */
             severity: "notice" | "warning" | "critical";
             /** @enum {string} */
@@ -1064,47 +1120,47 @@ export interface components {
             updated: string;
         };
         IncidentDetail: {
-            /** @description What the controller did about it, oldest first */
+            /** @description Actions of the controller, oldest first */
             actions: components["schemas"]["Action"][];
             /** Format: date-time */
             begin: string;
-            /** @description Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, … */
+            /** @description Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, … */
             cause: string;
             /** Format: double */
             confidence: number;
-            /** @description Heaviest first */
-            culprits: components["schemas"]["Party"][];
+            /** @description Largest contribution first */
+            culprits: components["schemas"]["Participant"][];
             /** @description Ids */
             diagnoses: string[];
             /**
              * Format: date-time
-             * @description Absent while it goes on
+             * @description Absent while the incident is open
              */
             end?: string;
-            /** @description What each source says */
+            /** @description Evidence by source */
             evidence: components["schemas"]["SourceEvidence"][];
             id: string;
-            /** @description Jobs that were hurt */
+            /** @description Affected jobs */
             jobs: string[];
-            /** @description Ports whose links are concerned, to be marked on a map */
+            /** @description Ports of affected links, to highlight on a map */
             links: components["schemas"]["PortRef"][];
-            /** @description Ports that wait for each other, or that packets circle through */
+            /** @description Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8 */
+            location: string;
+            /** @description Ports of the deadlock cycle or of the forwarding loop */
             loop: components["schemas"]["PortRef"][];
-            /** @description Evidence that would help and is not there */
-            missing: components["schemas"]["Missing"][];
-            /** @description Nodes that are concerned */
+            /** @description Useful evidence that is not available */
+            missing: components["schemas"]["MissingEvidence"][];
+            /** @description Affected nodes */
             nodes: string[];
-            /** @description Port where it began */
+            /** @description Port where it started */
             origin?: components["schemas"]["PortRef"];
-            /** @description How pauses spread: each port waited for the next */
+            /** @description PFC propagation path: each port is paused by the next */
             pfc_path: components["schemas"]["PortRef"][];
-            /** @description Where it began: a node, or node:port */
-            place: string;
             /** @description Ids */
             probes: string[];
-            /** @description What an operator would try */
+            /** @description Recommended action */
             remedy: string;
-            /** @description What happened, for people */
+            /** @description What happened, as text */
             sentence: string;
             /** @enum {string} */
             severity: "notice" | "warning" | "critical";
@@ -1117,43 +1173,33 @@ export interface components {
             traces: string[];
             /** Format: date-time */
             updated: string;
-            victims: components["schemas"]["Party"][];
+            victims: components["schemas"]["Participant"][];
         };
         Link: {
             a: components["schemas"]["PortRef"];
             b: components["schemas"]["PortRef"];
             /**
              * Format: int64
-             * @description Propagation, one way
+             * @description One-way propagation delay
              */
             delay_ns: number;
             /** Format: int64 */
             rate_bps: number;
-        };
-        Lost: {
-            about?: string;
-            /** @description By design, as when equal reports are merged; no reason to worry */
-            expected: boolean;
-            /** Format: double */
-            per_second: number;
-            reason: string;
-            /** Format: int64 */
-            total: number;
         };
         Mark: {
             /** Format: date-time */
             begin: string;
             /**
              * Format: date-time
-             * @description When it ends, or ended
+             * @description Scheduled or actual end
              */
             end: string;
             id: string;
-            /** @description That the controller set it for */
+            /** @description Incident for which the controller set it */
             incident_id?: string;
             /**
              * Format: int64
-             * @description Marked so far
+             * @description Packets marked so far
              */
             packets: number;
             request: components["schemas"]["MarkRequest"];
@@ -1161,27 +1207,27 @@ export interface components {
             state: "active" | "ended";
             /**
              * Format: int64
-             * @description Assembled from its mirrors
+             * @description Traces assembled from the mirrored packets
              */
             traces: number;
         };
         MarkRequest: {
             /**
              * Format: int64
-             * @description By the fabric's clock; then it ends by itself
+             * @description Duration in the fabric's time
              * @default 1000
              */
             duration_ms?: number;
-            /** @description Packets that match */
+            /** @description Mark packets that match */
             filter?: string;
-            /** @description One flow; absent: what Host or Filter name */
+            /** @description Flow to mark; exactly one of flow, host and filter */
             flow?: string;
-            /** @description All that a host sends */
+            /** @description Mark all packets that this host sends */
             host?: string;
         };
-        Missing: {
-            /** @description The controller has asked for it */
-            asked: boolean;
+        MissingEvidence: {
+            /** @description The controller has requested it */
+            requested: boolean;
             source: string;
             what: string;
             why: string;
@@ -1192,7 +1238,7 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description From 0; absent where the node belongs to none
+             * @description From 0; absent if the node is in no pod
              */
             pod?: number;
             ports: components["schemas"]["NodePort"][];
@@ -1200,20 +1246,20 @@ export interface components {
             role: "host" | "mux" | "tor" | "leaf" | "spine" | "border" | "switch";
             /**
              * Format: int64
-             * @description Height in a drawing: hosts 0
+             * @description Height in a drawing; hosts are 0
              */
             tier: number;
         };
         NodePort: {
-            /** @description As the device calls it: Ethernet4, eth1 */
-            name: string;
+            /** @description Interface name, e.g. Ethernet4 or eth1 */
+            interface: string;
             /** @description Node at the other end */
             peer: string;
             /** Format: int32 */
             peer_port: number;
             /**
              * Format: int32
-             * @description Number, from 1
+             * @description Port number, from 1
              */
             port: number;
             /** Format: int64 */
@@ -1223,188 +1269,159 @@ export interface components {
             /** @enum {string} */
             health: "ok" | "degraded" | "failed" | "unknown";
             name: string;
-            /** @description Why it is not ok */
+            /** @description Why the health is not ok */
             reason?: string;
-        };
-        OwnFlow: {
-            flow: string;
-            /**
-             * Format: double
-             * @description 0 to 1
-             */
-            weight: number;
-        };
-        OwnVerdict: {
-            advice: string;
-            anomaly: string;
-            cause_detail?: string;
-            /** Format: double */
-            confidence: number;
-            /** @description For operators */
-            diagnosis_id?: string;
-            /** @description Flows of others are part of the cause */
-            others_involved: boolean;
-            /**
-             * @description Of the reported flow
-             * @enum {string}
-             */
-            role: "victim" | "culprit";
-            root_cause: string;
-            /** @description Of your flows, those that are part of the cause */
-            your_culprits: components["schemas"]["OwnFlow"][];
-            /** @description Of your flows, those that were held up */
-            your_victims: string[];
         };
         PaceRequest: {
             /**
              * Format: double
-             * @description Fabric seconds in a wall second
+             * @description Fabric seconds per wall-clock second
              */
             pace: number;
         };
         PageCounter: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Counter"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageDiagnosis: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Diagnosis"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageFault: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Fault"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageFaultKind: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["FaultKind"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageIncident: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Incident"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageMark: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Mark"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageProbe: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["Probe"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageSlowFlow: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["SlowFlow"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
         PageTraceSummary: {
-            /**
-             * Format: int64
-             * @description Items beyond the limit that no further page has
-             */
-            dropped?: number;
             items: components["schemas"]["TraceSummary"][];
-            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            /** @description Pass as after to get the next page; absent on the last page. A page with few or no items may still have one */
             next?: string;
             /**
              * Format: int64
-             * @description Records that were read for this page
+             * @description Items beyond the limit that no other page contains
+             */
+            omitted?: number;
+            /**
+             * Format: int64
+             * @description Records read for this page
              */
             scanned?: number;
         };
-        Party: {
+        Participant: {
             flow?: components["schemas"]["FlowRef"];
-            /** @description Where it is a host and not a flow */
+            /** @description Set for a host instead of a flow */
             host?: string;
             text?: string;
             /**
              * Format: double
-             * @description Its part in it, 0 to 1; 0 where not known
+             * @description Contribution, 0 to 1; 0 if unknown
              */
             weight: number;
         };
@@ -1423,31 +1440,39 @@ export interface components {
             time: string;
         };
         PortRef: {
+            /** @description Interface name, e.g. Ethernet8 */
+            interface?: string;
             node: string;
             /** @description Node at the other end */
             peer?: string;
-            /** Format: int32 */
-            port: number;
+            /**
+             * Format: int32
+             * @description Port number, from 1; in a request, alternative to interface
+             */
+            port?: number;
         };
         PortSeries: {
-            /** @description Nothing of the range was left out; otherwise the oldest was */
+            /** @description The whole range is covered; otherwise its oldest part is missing */
             complete: boolean;
             /** Format: date-time */
             from: string;
-            /** @description As the device calls it */
-            name: string;
+            /** @description Interface name, e.g. Ethernet8 */
+            interface?: string;
             node: string;
             /** @description Node at the other end */
             peer?: string;
-            /** Format: int32 */
-            port: number;
+            /**
+             * Format: int32
+             * @description Port number, from 1; in a request, alternative to interface
+             */
+            port?: number;
             /** Format: int64 */
             rate_bps: number;
             /** @description Oldest first */
             samples: components["schemas"]["PortPoint"][];
             /**
              * Format: int64
-             * @description 0: as it was heard, not summed up
+             * @description 0: raw samples, not aggregated
              */
             step_ns: number;
             /** Format: date-time */
@@ -1456,30 +1481,30 @@ export interface components {
         PortState: {
             /**
              * Format: double
-             * @description Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that
+             * @description Age of the newest report; -1: never reported. A port that is not in a state event has not reported since the last event that contains it, and its age grows accordingly
              */
             age_ms: number;
             /**
              * Format: int64
-             * @description Through the switch, by its own clock
+             * @description Switch latency, by the switch's clock
              */
             latency_ns: number;
             /** Format: int64 */
             load_bps: number;
             /**
              * Format: double
-             * @description Of the link's rate, 0 to 1
+             * @description Share of the link rate, 0 to 1
              */
             load_share: number;
             /**
              * Format: int64
-             * @description On the link behind it, in the last 100 ms of the fabric's clock
+             * @description Lost on the port's link in the last 100 ms of the fabric's time
              */
             lost_packets: number;
             node: string;
             /**
              * Format: double
-             * @description Share of the time that PFC kept it from sending, 0 to 1
+             * @description Share of time paused by PFC, 0 to 1
              */
             paused_share: number;
             /** Format: int32 */
@@ -1499,17 +1524,30 @@ export interface components {
             end?: string;
             /** @description Why it failed */
             error?: string;
-            /** @description In the order of the way */
+            /** @description In path order */
             hops: components["schemas"]["ProbeHop"][];
             id: string;
-            /** @description That the controller started it for */
+            /** @description Incident for which the controller started it */
             incident_id?: string;
-            /** @description Behind which packets were not seen again */
+            /** @description Pattern probes: switch at which probes were injected */
+            injected_at?: string;
+            /** @description Switches of a forwarding loop */
+            loop?: string[];
+            /** @description Pattern probes: share of probes that were lost */
+            loss?: components["schemas"]["ShareInterval"];
+            /** @description Port after which packets were lost */
             lost_at?: components["schemas"]["PortRef"];
-            /** @description Of a pattern probe */
+            /** @description Pattern probes: share of mirrors that were lost */
+            mirror_loss?: components["schemas"]["ShareInterval"];
+            /**
+             * @description Pattern probes: which packets are lost. Persistent: all; random: some of all patterns; blackhole: all of certain patterns; selective: some of certain patterns
+             * @enum {string}
+             */
+            outcome?: "passed" | "persistent" | "random" | "blackhole" | "selective" | "loop" | "unreached";
+            /** @description Pattern probes */
             patterns: components["schemas"]["ProbePattern"][];
             request: components["schemas"]["ProbeRequest"];
-            /** @description Of a link probe */
+            /** @description Link probes */
             rtt?: components["schemas"]["ProbeRTT"];
             /** Format: int64 */
             sent: number;
@@ -1517,13 +1555,13 @@ export interface components {
             state: "waiting" | "running" | "done" | "failed";
             /** @description Ids */
             traces: string[];
-            /** @description What it shows, for people */
+            /** @description Result, as text */
             verdict?: string;
         };
         ProbeHop: {
             /**
              * Format: int64
-             * @description From the probe's first switch, by two clocks, in the mean
+             * @description Mean latency from the first switch, by the clocks of both
              */
             latency_ns: number;
             /** Format: int64 */
@@ -1534,50 +1572,76 @@ export interface components {
             /** Format: int64 */
             arrived: number;
             flow: string;
+            /** @description Share of these that were lost */
+            loss: components["schemas"]["ShareInterval"];
+            /**
+             * Format: int64
+             * @description Probes that reached the switch at which they were injected
+             */
+            reached: number;
             /** Format: int64 */
             sent: number;
+            /** @description Header field that differs from the flow's */
+            varied?: string;
         };
         ProbeRTT: {
-            /** Format: int64 */
-            max_ns: number;
+            /**
+             * Format: int64
+             * @description Standard error of the mean
+             */
+            error_ns: number;
             /** Format: int64 */
             mean_ns: number;
             /** Format: int64 */
+            median_ns: number;
+            /** Format: int64 */
             min_ns: number;
+            /** Format: int64 */
+            p90_ns: number;
         };
         ProbeRequest: {
-            /** @description Of a pattern probe: switch to begin at; where absent the flow's first */
+            /** @description Pattern probes: first switch; default: the first switch of the flow */
             at?: string;
             /**
              * Format: int64
-             * @description Packets; of a pattern probe: source ports
+             * @description Number of packets; pattern probes: number of source ports
              * @default 10
              */
             count?: number;
-            /** @description Of a flow or pattern probe, as in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description Flow and pattern probes, e.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow?: string;
-            /**
-             * @description flow: packets with a flow's headers; pattern: as flow with many source ports, to see which are lost; link: there and back over a link
-             * @enum {string}
-             */
-            kind: "flow" | "pattern" | "link";
-            /** @description Of a link probe: the port towards it */
-            link?: components["schemas"]["PortRef"];
+            /** @description Format probes: header fields, e.g. ip.src == h0 && ip.dst == h9 && udp.dstport == 9; lists of addresses are tunnels, outermost first */
+            format?: string;
             /**
              * Format: int64
-             * @description Time between two, by the fabric's clock
+             * @description Time between packets, by the fabric's clock
              * @default 100
              */
-            spaced_us?: number;
+            interval_us?: number;
+            /**
+             * @description flow: packets with the headers of a flow; pattern: the same with varied headers, to find which are lost; link: round trip over a link; format: custom packets
+             * @enum {string}
+             */
+            kind: "flow" | "pattern" | "link" | "format";
+            /** @description Link probes: the port towards the link, by node and port number or interface name */
+            link?: components["schemas"]["PortRef"];
         };
         ResetEvent: {
             reason: string;
         };
         RoutingFault: {
-            /** @description Host whose packets go the wrong way */
+            /** @description Host whose packets are misrouted */
             dst: string;
             next_hop: string;
             node: string;
+        };
+        ShareInterval: {
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            /** Format: double */
+            share: number;
         };
         SlowFlow: {
             flow: string;
@@ -1586,22 +1650,43 @@ export interface components {
             state: "waiting" | "done";
             /** Format: date-time */
             time: string;
-            /** @description Empty when done: nothing is wrong with the network, or nothing could be seen */
-            verdicts: components["schemas"]["OwnVerdict"][];
+            /** @description Empty when done: no network problem found, or no telemetry available */
+            verdicts: components["schemas"]["SlowFlowVerdict"][];
         };
         SlowFlowReport: {
-            /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
             /**
              * Format: date-time
-             * @description Absent: just now
+             * @description When it became slow; default: now
              */
             since?: string;
+        };
+        SlowFlowVerdict: {
+            advice: string;
+            anomaly: string;
+            cause_detail?: string;
+            /** Format: double */
+            confidence: number;
+            /** @description For the operator only */
+            diagnosis_id?: string;
+            /** @description Flows of other tenants contribute to the cause */
+            others_involved: boolean;
+            /**
+             * @description Role of the reported flow
+             * @enum {string}
+             */
+            role: "victim" | "culprit";
+            root_cause: string;
+            /** @description Your flows that contribute to the cause */
+            your_culprits: components["schemas"]["CulpritFlow"][];
+            /** @description Your flows that were delayed */
+            your_victims: string[];
         };
         SourceEvidence: {
             /**
              * Format: int64
-             * @description Observations
+             * @description Number of observations
              */
             count: number;
             /** Format: date-time */
@@ -1617,19 +1702,19 @@ export interface components {
         SourceHealth: {
             /**
              * Format: double
-             * @description Of the newest report
+             * @description Age of the newest report
              */
             age_ms: number;
             /**
              * Format: int64
-             * @description Of those: that have not for long
+             * @description Switches that have stopped sending them
              */
             silent: number;
             /** @description flowset, label, mirror, epoch */
             source: string;
             /**
              * Format: int64
-             * @description That have reported it
+             * @description Switches that have sent such reports
              */
             switches: number;
         };
@@ -1638,8 +1723,8 @@ export interface components {
             in_per_second: number;
             /** Format: int64 */
             in_total: number;
-            /** @description Every reason, also those that have not happened */
-            losses: components["schemas"]["Lost"][];
+            /** @description All reasons, including those with count 0 */
+            losses: components["schemas"]["StageLoss"][];
             /** @description Stable: switches, transport, translator, memory, readers, analyzers, incidents, store */
             name: string;
             /** Format: double */
@@ -1648,7 +1733,7 @@ export interface components {
             out_total: number;
             /**
              * Format: int64
-             * @description 0: it has no queue
+             * @description 0: no queue
              */
             queue_limit: number;
             /** Format: int64 */
@@ -1656,8 +1741,18 @@ export interface components {
             /** @enum {string} */
             state: "ok" | "degraded" | "failed" | "idle";
             title: string;
-            /** @description What is counted: reports, records, … */
+            /** @description Unit of the counters: reports, records, … */
             unit: string;
+        };
+        StageLoss: {
+            about?: string;
+            /** @description By design, e.g. duplicate reports merged; harmless */
+            expected: boolean;
+            /** Format: double */
+            per_second: number;
+            reason: string;
+            /** Format: int64 */
+            total: number;
         };
         State: {
             nodes: components["schemas"]["NodeState"][];
@@ -1670,7 +1765,7 @@ export interface components {
             time: string;
         };
         StateEvent: {
-            /** @description All ports and nodes; otherwise those that have changed */
+            /** @description Contains all ports and nodes; otherwise only changed ones */
             full: boolean;
             nodes: components["schemas"]["NodeState"][];
             /** @description By node, then port */
@@ -1686,9 +1781,9 @@ export interface components {
             bytes: number;
             /**
              * Format: int64
-             * @description Records dropped by age and size
+             * @description Records deleted by the age and size limits
              */
-            forgotten_total: number;
+            expired_total: number;
             /** @description duckdb */
             kind: string;
             /**
@@ -1698,7 +1793,7 @@ export interface components {
             max_bytes: number;
             /**
              * Format: date-time
-             * @description Record that is still kept
+             * @description Time of the oldest record
              */
             oldest?: string;
         };
@@ -1706,7 +1801,7 @@ export interface components {
             flow?: components["schemas"]["FlowRef"];
             /** @enum {string} */
             kind: "begin" | "evidence" | "action" | "diagnosis" | "change" | "end";
-            place?: components["schemas"]["PortRef"];
+            location?: components["schemas"]["PortRef"];
             /** @description flowsets, traces, labels, epochs, probes, or controller */
             source: string;
             text: string;
@@ -1724,31 +1819,33 @@ export interface components {
              * @enum {string}
              */
             end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
+            /** @description Values of the requested filter fields, in their order */
+            fields?: string[];
             flow: components["schemas"]["FlowRef"];
-            /** @description Its first bytes, as the first switch saw them */
+            /** @description First bytes of the packet, as mirrored by the first switch */
             frame?: string;
             hops: components["schemas"]["TraceHop"][];
             id: string;
             /**
              * Format: int64
-             * @description From first to last hop, by two clocks
+             * @description From first to last hop, by the clocks of both switches
              */
             latency_ns: number;
-            /** @description Headers of the frame, outermost first, and what follows them; together they are all of it */
+            /** @description Headers of the frame, outermost first, and the payload; together they cover the whole frame */
             layers: components["schemas"]["TraceLayer"][];
             /**
              * Format: int64
-             * @description Hops whose mirrors are known to be missing
+             * @description Mirrored copies known to be missing
              */
             lost_mirrors: number;
-            /** @description Switches, in the order of the way */
+            /** @description Switches, in path order */
             path: string[];
             /**
              * Format: date-time
-             * @description Of its first hop
+             * @description Time at the first hop
              */
             time: string;
-            /** @description It was mirrored and kept */
+            /** @description Why the packet was mirrored */
             why: string;
         };
         TraceField: {
@@ -1757,10 +1854,10 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description In the frame, of the first byte that holds some of it
+             * @description Byte offset in the frame of the first byte that contains part of the field
              */
             offset: number;
-            /** @description For people */
+            /** @description As text */
             value: string;
         };
         TraceHop: {
@@ -1770,19 +1867,22 @@ export interface components {
             ecn: number;
             /**
              * Format: int32
-             * @description Absent where not known
+             * @description Ingress port; absent if unknown
              */
             in_port?: number;
             /**
              * Format: int32
-             * @description More than one inside a tunnel
+             * @description Number of IP headers; more than one inside a tunnel
              */
             ip_headers: number;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Egress port; absent if unknown
+             */
             out_port?: number;
             /**
              * Format: int64
-             * @description By the clocks of two switches; 0 at the first
+             * @description Time since the previous hop, by the clocks of both switches; 0 at the first hop
              */
             since_previous_ns: number;
             switch: string;
@@ -1798,14 +1898,14 @@ export interface components {
             /** Format: int64 */
             bytes: number;
             fields: components["schemas"]["TraceField"][];
-            /** @description As in IPv4 */
+            /** @description E.g. IPv4 */
             name: string;
             /**
              * Format: int64
-             * @description Of its first byte in the frame
+             * @description Byte offset in the frame
              */
             offset: number;
-            /** @description Why it could not be read */
+            /** @description Why it could not be decoded */
             problem?: string;
         };
         TraceSummary: {
@@ -1814,26 +1914,28 @@ export interface components {
              * @enum {string}
              */
             end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
+            /** @description Values of the requested filter fields, in their order */
+            fields?: string[];
             flow: components["schemas"]["FlowRef"];
             id: string;
             /**
              * Format: int64
-             * @description From first to last hop, by two clocks
+             * @description From first to last hop, by the clocks of both switches
              */
             latency_ns: number;
             /**
              * Format: int64
-             * @description Hops whose mirrors are known to be missing
+             * @description Mirrored copies known to be missing
              */
             lost_mirrors: number;
-            /** @description Switches, in the order of the way */
+            /** @description Switches, in path order */
             path: string[];
             /**
              * Format: date-time
-             * @description Of its first hop
+             * @description Time at the first hop
              */
             time: string;
-            /** @description It was mirrored and kept */
+            /** @description Why the packet was mirrored */
             why: string;
         };
     };
@@ -1909,7 +2011,10 @@ export interface operations {
     };
     "list-counters": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Include the built-in counters that counted something: totals of traces, load and latency of links */
+                builtin?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -1972,13 +2077,13 @@ export interface operations {
     "get-counter": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Steps at least so long, as in 1s; empty: as fits the range */
+                /** @description Minimum step, e.g. 1s; default: fits the range */
                 step?: string;
             };
             header?: never;
@@ -2041,18 +2146,18 @@ export interface operations {
     "list-diagnoses": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Most items of the answer */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description Next of the answer before */
+                /** @description Value of next from the previous page */
                 after?: string;
                 node?: string;
-                /** @description Key of the victim */
+                /** @description Flow key of the victim */
                 flow?: string;
             };
             header?: never;
@@ -2084,7 +2189,7 @@ export interface operations {
     "get-diagnosis": {
         parameters: {
             query?: {
-                /** @description dot and svg give the graph alone */
+                /** @description dot and svg return only the provenance graph */
                 format?: "json" | "dot" | "svg";
             };
             header?: never;
@@ -2120,11 +2225,11 @@ export interface operations {
     "get-events": {
         parameters: {
             query?: {
-                /** @description Only these, separated by commas; all by default */
+                /** @description Comma-separated event types; default: all */
                 types?: ("state" | "incident" | "health" | "probe" | "mark" | "fault" | "clock")[] | null;
             };
             header?: {
-                /** @description Go on after this event, where it is still known */
+                /** @description Resume after this event, if it is still buffered */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -2286,10 +2391,10 @@ export interface operations {
     "complete-filter": {
         parameters: {
             query?: {
-                /** @description What the filter is for; packets: counters and marks */
+                /** @description Filter language; packets is for counters and marks */
                 of?: "flows" | "traces" | "packets";
                 text?: string;
-                /** @description Byte that the cursor stands before; -1: the end */
+                /** @description Byte offset of the cursor; -1: the end */
                 at?: number;
             };
             header?: never;
@@ -2321,19 +2426,19 @@ export interface operations {
     "list-flows": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Most items of the answer */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description Next of the answer before */
+                /** @description Value of next from the previous page */
                 after?: string;
-                /** @description As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791 */
+                /** @description E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791 */
                 filter?: string;
-                /** @description That the flow passed */
+                /** @description A switch on the path */
                 node?: string;
                 sort?: "bytes" | "packets" | "lost" | "newest";
             };
@@ -2366,11 +2471,11 @@ export interface operations {
     "get-flow": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
             };
             header?: never;
@@ -2434,20 +2539,20 @@ export interface operations {
     "list-incidents": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Most items of the answer */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description Next of the answer before */
+                /** @description Value of next from the previous page */
                 after?: string;
                 state?: "open" | "closed";
                 severity?: "notice" | "warning" | "critical";
                 cause?: string;
-                /** @description That it happened at, or that it concerns */
+                /** @description Location of the incident, or an affected node */
                 node?: string;
             };
             header?: never;
@@ -2601,17 +2706,17 @@ export interface operations {
     "get-heatmap": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
                 metric?: "queue_bytes" | "latency_ns" | "load_bps" | "paused_share";
                 steps?: number;
-                /** @description The hottest so many ports */
+                /** @description Number of ports, highest values first */
                 top?: number;
-                /** @description Ports of this node only */
+                /** @description Only ports of this node */
                 node?: string;
             };
             header?: never;
@@ -2643,19 +2748,20 @@ export interface operations {
     "get-port": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Steps at least so long, as in 1s; empty: as fits the range */
+                /** @description Minimum step, e.g. 1s; default: fits the range */
                 step?: string;
             };
             header?: never;
             path: {
                 node: string;
-                port: number;
+                /** @description Port number or interface name, e.g. 3 or Ethernet8 */
+                port: string;
             };
             cookie?: never;
         };
@@ -2806,7 +2912,7 @@ export interface operations {
     "report-slow-flow": {
         parameters: {
             query?: {
-                /** @description Answer once there is a verdict, or after so long */
+                /** @description Wait up to this long for a verdict */
                 wait_ms?: number;
             };
             header?: never;
@@ -2873,7 +2979,7 @@ export interface operations {
     "get-state": {
         parameters: {
             query?: {
-                /** @description RFC 3339: the state at that time, from the store; health of nodes is not kept. Absent: now */
+                /** @description RFC 3339: past state from the store, without node health; default: now */
                 at?: string;
             };
             header?: never;
@@ -2934,23 +3040,25 @@ export interface operations {
     "list-traces": {
         parameters: {
             query?: {
-                /** @description RFC 3339; it is in the range. Where absent, Last before To */
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
                 from?: string;
-                /** @description RFC 3339; it is not in the range. Where absent, the fabric's present */
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
                 to?: string;
-                /** @description Length of the range where From is absent, as in 90s; 1h by default */
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
-                /** @description Most items of the answer */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description Next of the answer before */
+                /** @description Value of next from the previous page */
                 after?: string;
-                /** @description As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791 */
+                /** @description E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791 */
                 filter?: string;
-                /** @description That the packet passed */
+                /** @description A switch on the path */
                 node?: string;
-                /** @description Key */
+                /** @description Flow key */
                 flow?: string;
                 end?: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
+                /** @description Filter fields whose values to return, separated by commas, e.g. ip.src,trace.last */
+                fields?: string;
             };
             header?: never;
             path?: never;
@@ -2983,7 +3091,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description A number of 64 bits */
+                /** @description 64-bit number */
                 id: string;
             };
             cookie?: never;
@@ -3015,7 +3123,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description A number of 64 bits */
+                /** @description 64-bit number */
                 id: string;
             };
             cookie?: never;

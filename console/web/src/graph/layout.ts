@@ -1,7 +1,9 @@
-// A layered drawing of who waits for whom: what waits stands left of what it
-// waits for. Circles are opened at the edge that closes them; within a column
-// boxes stand where their neighbours are.
+// Layered layout of a PFC provenance graph: a waiting port or flow is left of what
+// it waits for. Cycles are broken at the edge that closes them. Within a column,
+// boxes are ordered by their neighbours.
 import type { Graph } from '../api/client';
+import { portName, portRef, type Ports } from '../map/port_states';
+import { format3 } from '../format';
 
 export interface Box {
   id: string;
@@ -13,7 +15,7 @@ export interface Box {
   title: string;
   note: string;
   classes: string; // of the drawing
-  ref: string; // what it opens: node:port, or a flow's key
+  ref: string; // what a click opens: a port or a flow key
 }
 
 export interface Line {
@@ -22,7 +24,7 @@ export interface Line {
   y: number;
   low: number; // its lowest point
   label: string;
-  weight: number; // 0 to 1, of the heaviest of its kind
+  weight: number; // 0 to 1, relative to the heaviest edge of its kind
   classes: string;
   title: string;
 }
@@ -32,25 +34,25 @@ export interface Drawing {
   lines: Line[];
   w: number;
   h: number;
-  left: number; // flows that are not shown
+  hidden: number; // flows that are not shown
 }
 
-const portW = 168;
+const portW = 196;
 const portH = 44;
 const flowW = 124;
 const flowH = 26;
 const gapX = 96;
 const gapY = 12;
 
-/** draw places ports, and those flows that have a part in it, or all. */
-export function draw(g: Graph, all: boolean): Drawing {
+/** layoutGraph places ports and the flows with a role, or all flows. */
+export function layoutGraph(g: Graph, all: boolean, ports: Ports): Drawing {
   const shown = g.flows.filter((f) => all || f.role !== 'other');
   const boxes: Box[] = [
     ...g.ports.map((p): Box => ({
-      id: 'port ' + p.id, kind: 'port', x: 0, y: 0, w: portW, h: portH, title: `${p.node}:${p.port} → ${p.peer}`,
-      note: `${p.paused_packets} paused of ${p.packets}, ${p.depth_packets.toFixed(0)} deep`,
-      classes: [p.initial && 'initial', p.in_loop && 'loop', p.in_path && 'path', p.paused && 'paused'].filter(Boolean).join(' '),
-      ref: `${p.node}:${p.port}`,
+      id: 'port ' + p.id, kind: 'port', x: 0, y: 0, w: portW, h: portH, title: portName(ports.find(p.node, p.port) ?? p),
+      note: `${p.paused_packets} of ${p.packets} packets paused, depth ${format3(p.depth_packets)}`,
+      classes: [p.initial && 'initial', p.in_cycle && 'cycle', p.in_path && 'path', p.paused && 'paused'].filter(Boolean).join(' '),
+      ref: portRef(ports.find(p.node, p.port) ?? p),
     })),
     ...shown.map((f): Box => ({
       id: 'flow ' + f.id, kind: 'flow', x: 0, y: 0, w: flowW, h: flowH, title: f.src && f.dst ? `${f.src} → ${f.dst}` : f.id,
@@ -68,7 +70,7 @@ export function draw(g: Graph, all: boolean): Drawing {
   });
 
   const rank = ranks(boxes.length, edges.map(({ a, b }) => [a, b] as const));
-  // A flow that only waits stands next to what it waits for.
+  // A flow that only waits is next to what it waits for.
   boxes.forEach((b, i) => {
     const out = edges.filter((x) => x.a === i);
     if (b.kind === 'flow' && out.length && !edges.some((x) => x.b === i)) rank[i] = Math.min(...out.map((x) => rank[x.b]!)) - 1;
@@ -96,13 +98,13 @@ export function draw(g: Graph, all: boolean): Drawing {
   const heaviest = new Map<string, number>();
   for (const { e } of edges) heaviest.set(e.kind, Math.max(heaviest.get(e.kind) ?? 0, Math.abs(e.weight)));
   const lines = edges.map(({ e, a, b }) => line(boxes[a]!, boxes[b]!, e, Math.abs(e.weight) / (heaviest.get(e.kind) || 1)));
-  // A weight that would stand in a box is left to the line's title.
+  // A label that would overlap a box is only in the title of the line.
   for (const l of lines) if (boxes.some((b) => l.x > b.x - 10 && l.x < b.x + b.w + 10 && l.y > b.y - 2 && l.y < b.y + b.h + 8)) l.label = '';
   const lowest = Math.max(h, ...lines.map((l) => l.low + 16));
-  return { boxes, lines, w: Math.max(x - gapX + 24, 200), h: lowest, left: g.flows.length - shown.length };
+  return { boxes, lines, w: Math.max(x - gapX + 24, 200), h: lowest, hidden: g.flows.length - shown.length };
 }
 
-/** ranks gives each box the longest way to it, without the edges that close circles. */
+/** ranks returns the longest path to each box, without the edges that close cycles. */
 function ranks(n: number, edges: (readonly [number, number])[]): number[] {
   const out: number[][] = Array.from({ length: n }, () => []);
   for (const [a, b] of edges) if (a !== b) out[a]!.push(b);
@@ -112,7 +114,7 @@ function ranks(n: number, edges: (readonly [number, number])[]): number[] {
   const visit = (i: number) => {
     state[i] = 1;
     for (const j of out[i]!) {
-      if (state[j] === 1) continue; // closes a circle
+      if (state[j] === 1) continue; // closes a cycle
       kept[i]!.push(j);
       if (!state[j]) visit(j);
     }
@@ -125,21 +127,21 @@ function ranks(n: number, edges: (readonly [number, number])[]): number[] {
   return rank;
 }
 
-/** order sorts each column by the mean place of its neighbours, there and back. */
+/** order sorts each column by the mean position of its neighbours, in alternating sweeps. */
 function order(columns: number[][], edges: (readonly [number, number])[], n: number): void {
   const near: number[][] = Array.from({ length: n }, () => []);
   for (const [a, b] of edges) {
     near[a]!.push(b);
     near[b]!.push(a);
   }
-  const place = new Array<number>(n).fill(0);
-  const settle = (col: number[]) => col.forEach((i, k) => (place[i] = (k + 0.5) / col.length));
+  const position = new Array<number>(n).fill(0);
+  const settle = (col: number[]) => col.forEach((i, k) => (position[i] = (k + 0.5) / col.length));
   columns.forEach((c) => c && settle(c));
   for (let sweep = 0; sweep < 6; sweep++) {
     const list = sweep % 2 ? [...columns].reverse() : columns;
     for (const col of list) {
       if (!col) continue;
-      const want = new Map(col.map((i) => [i, near[i]!.length ? near[i]!.reduce((s, j) => s + place[j]!, 0) / near[i]!.length : place[i]!]));
+      const want = new Map(col.map((i) => [i, near[i]!.length ? near[i]!.reduce((s, j) => s + position[j]!, 0) / near[i]!.length : position[i]!]));
       col.sort((a, b) => want.get(a)! - want.get(b)!);
       settle(col);
     }
@@ -150,10 +152,10 @@ function line(a: Box, b: Box, e: Graph['edges'][number], weight: number): Line {
   const back = b.x + b.w <= a.x || a === b;
   const [x1, y1] = [a.x + a.w, a.y + a.h / 2];
   const [x2, y2] = [b.x, b.y + b.h / 2];
-  const label = Number(e.weight.toPrecision(2)).toString();
+  const label = format3(e.weight);
   const victim = e.kind === 'port-flow' && e.weight < 0;
-  const classes = e.kind + (victim ? ' victim' : '') + (a.classes.includes('loop') && b.classes.includes('loop') ? ' loop' : a.classes.includes('path') && b.classes.includes('path') ? ' path' : '');
-  const title = `${a.title} ${e.kind === 'port-flow' ? (victim ? 'is suffered by' : 'is filled by') : 'waits for'} ${b.title}, weight ${label}`;
+  const classes = e.kind + (victim ? ' victim' : '') + (a.classes.includes('cycle') && b.classes.includes('cycle') ? ' cycle' : a.classes.includes('path') && b.classes.includes('path') ? ' path' : '');
+  const title = `${a.title} ${e.kind === 'port-flow' ? (victim ? 'delays' : 'is congested by') : 'waits for'} ${b.title}, weight ${label}`;
   if (back) {
     const dip = Math.max(a.y + a.h, b.y + b.h) + 26;
     return { path: `M${a.x + a.w / 2} ${a.y + a.h}C${a.x + a.w / 2} ${dip + 20} ${b.x + b.w / 2} ${dip + 20} ${b.x + b.w / 2} ${b.y + b.h + 5}`, x: (a.x + a.w / 2 + b.x + b.w / 2) / 2, y: dip + 8, low: dip + 12, label, weight, classes, title };

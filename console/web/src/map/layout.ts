@@ -1,8 +1,8 @@
-// Where the fabric's nodes stand: tiers from hosts below to spines above, pods
-// side by side, hosts under the switch they hang on. A pod may be folded into
-// one box; its switches then stand on the box's upper edge.
+// Positions of the fabric's nodes: tiers from hosts at the bottom to spines at the
+// top, pods side by side, hosts below their switch. A pod may be collapsed into one
+// box; its switches are then on the upper edge of the box.
 import type { Node, Topology } from '../api/client';
-import type { Port, Ports } from './frames';
+import type { Port, Ports } from './port_states';
 
 export interface Spot {
   node: Node;
@@ -11,7 +11,7 @@ export interface Spot {
   w: number;
   h: number;
   pod: number; // -1: none
-  hidden: boolean; // inside of a folded pod
+  hidden: boolean; // inside a collapsed pod
 }
 
 /** Half is the half of a link next to the port that sends into it. */
@@ -37,7 +37,7 @@ export interface Pod {
 export interface Layout {
   spots: Spot[];
   byName: Map<string, Spot>;
-  halves: (Half | undefined)[]; // by the port's number
+  halves: (Half | undefined)[]; // by Port.index
   pods: Pod[];
   tiers: { y: number; title: string }[];
   width: number;
@@ -56,7 +56,7 @@ const foldedH = 110;
 
 const titles: Record<string, string> = { host: 'hosts', mux: 'muxes', tor: 'top of rack', leaf: 'leaves', spine: 'spines', border: 'border', switch: 'switches' };
 
-/** layout fits a drawing to an aspect: height by width. */
+/** layout arranges the fabric for an aspect ratio, height by width. */
 export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, aspect: number): Layout {
   const spots = t.nodes.map((node): Spot => {
     const host = node.tier === 0;
@@ -65,7 +65,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   const byName = new Map(spots.map((s) => [s.node.name, s]));
   const top = Math.max(...spots.map((s) => s.node.tier));
 
-  // Hosts by their first switch; columns so that a rack is about as wide as high.
+  // Hosts by their first switch, in columns so that a rack is about as wide as high.
   const racks = new Map<string, Spot[]>();
   for (const s of spots) {
     const peer = s.node.ports[0]?.peer;
@@ -75,7 +75,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   const rackWide = (s: Spot) => Math.max(switchW, columns(racks.get(s.node.name)?.length ?? 0) * pitch) + switchGap;
   const deepest = Math.max(1, ...[...racks.values()].map((r) => Math.ceil(r.length / columns(r.length))));
 
-  // Groups: pods, and one for all that has none and is not the top.
+  // Groups: pods, and one for nodes that are in no pod and not in the top tier.
   const groups = new Map<number, Spot[]>();
   for (const s of spots) {
     if (s.node.tier === 0 || (s.pod < 0 && s.node.tier === top && top > 1)) continue;
@@ -85,7 +85,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   const order = [...groups.keys()].sort((a, b) => a - b);
   const tops = spots.filter((s) => s.pod < 0 && s.node.tier === top && top > 1);
   const allFolded = order.every((id) => folded.has(id));
-  // Pods that are all folded share the width that the spines take.
+  // If all pods are collapsed they share the width of the spines.
   const wideBox = allFolded ? Math.max(foldedW, (tops.length * (switchW + switchGap / 2)) / order.length - podGap) : foldedW;
   const highBox = Math.max(foldedH, wideBox * 0.6);
   const sizes = new Map(order.map((id) => {
@@ -94,7 +94,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   }));
   const width = Math.max([...sizes.values()].reduce((a, b) => a + b + podGap, -podGap), tops.length * (switchW + switchGap / 2));
   const hostsHigh = 46 + (allFolded ? 0 : (deepest - 1) * (hostSize + 8));
-  // Links that run far sideways need height to be told apart: take what there is.
+  // Long horizontal links need height to be distinguishable: use all available height.
   const [rises, below] = allFolded ? [1.3, highBox] : [0.8 * (top - 1) + 0.5, hostsHigh];
   const rise = Math.max(95, Math.min((width * aspect - below - 60) / rises, 6000));
   const y = (tier: number) => (tier === 0 ? 0 : -hostsHigh - rise * 0.8 * (tier - 1) - (tier === top && tier > 1 ? rise * 0.5 : 0));
@@ -113,10 +113,10 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
       const slack = (w - podPad - wide(row.length ? g : [], tier)) / Math.max(1, row.length);
       let x = left + podPad / 2;
       for (const s of row) {
-        const room = rackWide(s) + slack;
-        s.x = x + room / 2;
+        const slot = rackWide(s) + slack;
+        s.x = x + slot / 2;
         s.y = y(tier);
-        x += room;
+        x += slot;
       }
       if (fold) {
         row.forEach((s, i) => {
@@ -170,7 +170,7 @@ function halves(ports: Ports, byName: Map<string, Spot>): (Half | undefined)[] {
   });
 }
 
-/** dock is where a link leaves a node: the side that faces the other, a bit towards it. */
+/** dock is the point where a link leaves a node: on the side that faces its peer. */
 function dock(a: Spot, b: Spot): [number, number] {
   if (a.hidden) return [a.x, a.y];
   const side = b.y < a.y - 1 ? -1 : b.y > a.y + 1 ? 1 : 0;

@@ -1,4 +1,4 @@
-// A chart as a file, drawn anew: the one on the screen is pixels.
+// A chart as an SVG file; the chart on screen is a canvas.
 export interface Series {
   title: string;
   times: number[]; // seconds

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -43,7 +44,7 @@ func Try(cfg Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.controller(&cfg, numbers{}, control.Output{}); err != nil {
+	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), noDevices{}, control.Output{}); err != nil {
 		return nil, err
 	}
 	if _, err := f.decoders(&cfg, false, nil); err != nil {

@@ -1,20 +1,29 @@
-// What every port does, as numbers to draw. States come some times a second;
-// what is shown glides from one to the next, so that eyes can follow.
-import type { NodeState, PortState, Topology } from '../api/client';
+// The state of every port as numbers to draw. States arrive several times per
+// second; the drawing interpolates between them.
+import type { NodeState, PortRef, PortState, Topology } from '../api/client';
 
 export interface Port {
   index: number;
   node: string;
   port: number;
-  name: string;
+  interface: string;
   peer: string;
   peerPort: number;
   rate: number;
 }
 
-export const portKey = (node: string, port: number) => `${node}:${port}`;
+const portKey = (node: string, port: number | string) => `${node}:${port}`;
 
-/** Ports numbers all ports of a fabric. */
+/** portRef is the form of a port in addresses and inputs: "tor6:Ethernet8". */
+export const portRef = (p: { node: string; interface?: string; port?: number }) => portKey(p.node, p.interface || (p.port ?? 0));
+
+/** portName is the form that people read: "tor6 Ethernet8 → leaf6". */
+export const portName = (p: { node: string; interface?: string; port?: number; peer?: string }) => `${p.node} ${p.interface || (p.port ?? '')}` + (p.peer ? ` → ${p.peer}` : '');
+
+/** nodeOf returns the node of a location, which is a node or a port. */
+export const nodeOf = (location: string) => /^[^\s:>]+/.exec(location)?.[0] ?? '';
+
+/** Ports indexes all ports of a fabric. */
 export class Ports {
   readonly list: Port[] = [];
   private readonly byKey = new Map<string, number>();
@@ -23,13 +32,23 @@ export class Ports {
     for (const n of t.nodes) {
       for (const p of n.ports) {
         this.byKey.set(portKey(n.name, p.port), this.list.length);
-        this.list.push({ index: this.list.length, node: n.name, port: p.port, name: p.name, peer: p.peer, peerPort: p.peer_port, rate: p.rate_bps });
+        this.byKey.set(portKey(n.name, p.interface), this.list.length);
+        this.list.push({ index: this.list.length, node: n.name, port: p.port, interface: p.interface, peer: p.peer, peerPort: p.peer_port, rate: p.rate_bps });
       }
     }
   }
 
-  find(node: string, port: number): Port | undefined {
-    const i = this.byKey.get(portKey(node, port));
+  find(node: string, port: number | string): Port | undefined {
+    return this.parse(portKey(node, port));
+  }
+
+  ofRef(r: PortRef): Port | undefined {
+    return this.find(r.node, r.interface || (r.port ?? 0));
+  }
+
+  /** parse finds a port by "node:interface" or "node:number". */
+  parse(text: string): Port | undefined {
+    const i = this.byKey.get(text);
     return i === undefined ? undefined : this.list[i];
   }
 }
@@ -41,13 +60,13 @@ function numbers(n: number): Numbers {
   return { load: new Float32Array(n), queue: new Float32Array(n), paused: new Float32Array(n), lost: new Float32Array(n) };
 }
 
-/** glide is how long a value takes to its next: a bit more than between two states. */
-const glide = 260;
+/** transitionMs is how long a value moves to the next: slightly longer than the interval of states. */
+const transitionMs = 260;
 
-/** Frames holds the present values of all ports and where they are going. */
+/** Frames has the displayed values of all ports and their targets. */
 export class Frames {
   readonly now: Numbers;
-  readonly age: Float32Array; // ms; below 0: never heard of
+  readonly age: Float32Array; // ms; negative: never reported
   readonly states: (PortState | undefined)[];
   readonly health = new Map<string, NodeState>();
   time = '';
@@ -65,7 +84,7 @@ export class Frames {
     this.states = new Array(n);
   }
 
-  /** apply takes a state or the changes to one; at once, or gliding from at. */
+  /** apply sets a state or changes of it, immediately or as a transition that starts at a time. */
   apply(s: { time: string; nodes: NodeState[]; ports: PortState[] }, at?: number): void {
     this.time = s.time;
     for (const n of s.nodes) this.health.set(n.name, n);
@@ -84,10 +103,10 @@ export class Frames {
     this.settled = false;
   }
 
-  /** advance moves values on and tells whether any has moved. */
+  /** advance moves the displayed values and reports whether any has changed. */
   advance(at: number): boolean {
     if (this.settled) return false;
-    const t = Math.max(0, Math.min(1, (at - this.since) / glide));
+    const t = Math.max(0, Math.min(1, (at - this.since) / transitionMs));
     for (const f of fields) {
       const now = this.now[f];
       const from = this.from[f];

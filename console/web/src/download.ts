@@ -1,5 +1,5 @@
-/** save hands a file to whoever looks at the page. */
-export function save(name: string, data: Blob | string): void {
+/** download saves a file through the browser. */
+export function download(name: string, data: Blob | string): void {
   const url = URL.createObjectURL(typeof data === 'string' ? new Blob([data]) : data);
   const a = document.createElement('a');
   a.href = url;
@@ -8,7 +8,7 @@ export function save(name: string, data: Blob | string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** svgText is a drawing of the page as a file: with the styles that it needs. */
+/** svgText returns an SVG element as a file, with resolved style variables. */
 export function svgText(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');

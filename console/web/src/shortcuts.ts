@@ -1,12 +1,12 @@
-// Keys that work everywhere: / ? and g with a letter.
+// Global keyboard shortcuts: / and ? and g with a letter; navigation in tables.
 import { go } from './router.svelte';
 import { views } from './views';
 
-export function keys(on: { search: () => void; help: () => void }): (e: KeyboardEvent) => void {
-  let after = ''; // the key before
+export function shortcuts(on: { search: () => void; help: () => void }): (e: KeyboardEvent) => void {
+  let after = ''; // the previous key
   return (e) => {
     const t = e.target as HTMLElement;
-    // Until its next frame, the browser leaves the focus in a dialog that was closed.
+    // The browser keeps the focus in a closed dialog until the next frame.
     const dialog = t.closest('dialog');
     const taken = dialog ? dialog.open : t.closest('input:not([type="range"]), textarea, select');
     if (e.ctrlKey || e.metaKey || e.altKey || taken) return;
@@ -20,8 +20,8 @@ export function keys(on: { search: () => void; help: () => void }): (e: Keyboard
   };
 }
 
-/** rows lets arrows walk through the rows of a list, and Enter open one. */
-export function rows(list: HTMLElement): { destroy: () => void } {
+/** rowNavigation moves the focus between table rows with arrow keys; Enter opens a row. */
+export function rowNavigation(list: HTMLElement): { destroy: () => void } {
   const key = (e: KeyboardEvent) => {
     const all = [...list.querySelectorAll<HTMLElement>('tr.link')];
     const i = all.indexOf((e.target as HTMLElement).closest<HTMLElement>('tr.link')!);

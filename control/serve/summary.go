@@ -1,19 +1,21 @@
 package serve
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Found is what a replay found.
-type Found struct {
+// Summary is what a replay found.
+type Summary struct {
 	From        time.Time         `json:"from"` // of the recording
 	To          time.Time         `json:"to"`
 	Packets     uint64            `json:"packets"` // of the files
@@ -31,12 +33,12 @@ type Found struct {
 }
 
 // Faulty tells whether there is an incident that is more than a notice.
-func (f *Found) Faulty() bool {
+func (f *Summary) Faulty() bool {
 	return slices.ContainsFunc(f.Incidents, func(i api.Incident) bool { return i.Severity != "notice" })
 }
 
-// tally counts records on their way to the store.
-type tally struct {
+// totals counts records on their way to the store.
+type totals struct {
 	from      model.Time
 	flows     map[model.FlowKey]struct{}
 	slots     uint64
@@ -46,17 +48,16 @@ type tally struct {
 	diagnoses uint64
 	incidents map[string]api.Incident // the newest word on each
 	merged    map[string]bool         // those that are part of others
-	kept      uint64
 }
 
-func newTally() tally {
-	return tally{
+func newTotals() totals {
+	return totals{
 		flows: map[model.FlowKey]struct{}{}, traces: map[string]uint64{}, ports: map[record.Port]struct{}{},
 		incidents: map[string]api.Incident{}, merged: map[string]bool{},
 	}
 }
 
-func (t *tally) add(b *record.Batch) {
+func (t *totals) addRecords(b *record.Batch) {
 	t.slots += uint64(len(b.Flows))
 	for i := range b.Flows {
 		t.flows[b.Flows[i].Flow] = struct{}{}
@@ -77,7 +78,7 @@ func (t *tally) add(b *record.Batch) {
 }
 
 // hear notes incidents that turned out to be part of others.
-func (t *tally) hear(in *incident.Incident) {
+func (t *totals) addIncident(in *incident.Incident) {
 	if in.MergedInto != 0 {
 		t.merged["i"+strconv.FormatUint(in.ID, 10)] = true
 	}
@@ -86,17 +87,20 @@ func (t *tally) hear(in *incident.Incident) {
 func instant(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
 // found tells what there is.
-func (r *Replay) found(in *capture.Reader) *Found {
-	t, st := &r.tally, in.Stats()
-	f := &Found{
-		From: instant(t.from), To: instant(r.heard), Packets: st.Packets, Reports: map[string]uint64{"rejected": st.Rejected}, Broken: []string{},
+func (r *Replay) summary(in *capture.Reader) *Summary {
+	t, st := &r.totals, in.Stats()
+	f := &Summary{
+		From: instant(t.from), To: instant(r.lastReport), Packets: st.Packets, Reports: map[string]uint64{"rejected": st.Rejected}, Broken: []string{},
 		Flows: len(t.flows), FlowSlots: t.slots, LostPackets: t.lost, Traces: t.traces, Ports: len(t.ports), Diagnoses: t.diagnoses,
-		Incidents: []api.Incident{}, Stages: r.stages(), Kept: t.kept,
+		Incidents: []api.Incident{}, Stages: r.stages(),
+	}
+	if r.core.Writer != nil {
+		f.Kept = r.core.Writer.Stats().Written
 	}
 	for k, n := range st.Kinds {
 		f.Reports[capture.Kind(k).String()] = n
 	}
-	for _, err := range in.Broken() {
+	for _, err := range in.TruncatedFiles() {
 		f.Broken = append(f.Broken, err.Error())
 	}
 	for _, i := range t.incidents {
@@ -108,7 +112,7 @@ func (r *Replay) found(in *capture.Reader) *Found {
 		if c := a.Begin.Compare(b.Begin); c != 0 {
 			return c
 		}
-		return int(number(a.ID, "i")) - int(number(b.ID, "i"))
+		return cmp.Compare(core.IDNumber(a.ID), core.IDNumber(b.ID))
 	})
 	return f
 }

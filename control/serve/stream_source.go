@@ -13,24 +13,24 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Stream carries what was made of INT reports and ERSPAN mirrors from their
-// sockets to the controller's goroutine. It takes copies and makes nobody wait:
-// sockets must not wait for analyses. The service does not close it.
+// Stream carries the decoded reports of other sources from their sockets to the
+// controller's goroutine. It copies them and never blocks: sockets must not wait
+// for analyses. The service does not close it.
 type Stream interface {
 	Publish(key uint64, m stream.Message) error
 	Subscribe(partitions ...int) (stream.Subscription, error)
 	Stats() stream.Stats
 }
 
-// feed is both ends of a stream: reports of Weft's own form, as they would have
-// come in a list.
-type feed struct {
+// streamSource is both ends of a stream of reports in Weft's format, as they
+// would have been appended to a list.
+type streamSource struct {
 	stream Stream
 	sub    stream.Subscription
 	lists  control.ListPlan
 }
 
-func newFeed(s Stream, lists control.ListPlan) (*feed, error) {
+func newStreamSource(s Stream, lists control.ListPlan) (*streamSource, error) {
 	if s == nil {
 		return nil, errors.New("serve: no stream for INT reports and ERSPAN mirrors, want one")
 	}
@@ -38,17 +38,17 @@ func newFeed(s Stream, lists control.ListPlan) (*feed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	return &feed{s, sub, lists}, nil
+	return &streamSource{s, sub, lists}, nil
 }
 
-// put publishes a report. What the stream has no room for is in its account.
-func (f *feed) put(at model.Time, list dta.ListID, data []byte) {
+// publish publishes a report. The stream counts what it discards.
+func (f *streamSource) publish(at model.Time, list dta.ListID, data []byte) {
 	_ = f.stream.Publish(f.key(list, data), stream.Message{At: at, Kind: uint32(list), Data: data})
 }
 
 // key is what stays in order: mirrors of a flow, as the lists of switches have
 // them, and labels of a switch.
-func (f *feed) key(list dta.ListID, data []byte) uint64 {
+func (f *streamSource) key(list dta.ListID, data []byte) uint64 {
 	if list == f.lists.Labels.First {
 		var e label.Export
 		_, _ = e.Parse(data) // ours
@@ -62,10 +62,10 @@ func (f *feed) key(list dta.ListID, data []byte) uint64 {
 	return p.Innermost().Key.Hash(0)
 }
 
-// take hands over what waits.
-func (f *feed) take(to func(at model.Time, list dta.ListID, data []byte)) {
+// poll hands over what waits.
+func (f *streamSource) poll(to func(at model.Time, list dta.ListID, data []byte)) {
 	// That a stream has ended, or cannot be read, does not end the service.
 	_, _ = f.sub.Poll(func(m stream.Message) { to(m.At, dta.ListID(m.Kind), m.Data) })
 }
 
-func (f *feed) close() error { return f.sub.Close() }
+func (f *streamSource) close() error { return f.sub.Close() }

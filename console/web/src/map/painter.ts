@@ -1,10 +1,10 @@
-// Drawing of the fabric. Nothing is said by colour alone: load is also width,
-// a pause is also dashes, a queue is also a disc's size, a loss is also a cross,
-// and a node's health is also a mark.
-import type { Frames } from './frames';
+// Drawing of the fabric. Colour never carries meaning alone: load is also width, a
+// pause is also dashes, a queue is also the size of a disc, a loss is also a cross,
+// and the health of a node is also a mark.
+import type { Frames } from './port_states';
 import type { Half, Layout, Pod, Spot } from './layout';
 
-/** Pen is what the painter needs of a canvas; svgpen.ts has another. */
+/** Pen is the part of a canvas context that Painter uses; svg_pen.ts implements it for SVG. */
 export interface Pen extends Pick<CanvasRenderingContext2D, 'fillStyle' | 'strokeStyle' | 'lineWidth' | 'lineCap' | 'globalAlpha' | 'font' | 'textAlign' | 'textBaseline'> {
   setTransform(a: number, b: number, c: number, d: number, e: number, f: number): void;
   setLineDash(list: number[]): void;
@@ -26,22 +26,22 @@ export interface Camera {
   scale: number;
 }
 
-/** Highlight is what an incident, a flow or a search points at. */
+/** Highlight is what an incident, a flow or a trace highlights on the map. */
 export interface Highlight {
   nodes: ReadonlySet<string>;
   links: ReadonlySet<number>; // ports
-  path: readonly number[]; // ports, in the order that pauses spread, or packets go
-  loop: readonly number[];
+  path: readonly number[]; // ports of a PFC propagation path or a packet path, in order
+  cycle: readonly number[]; // ports of a deadlock cycle or a forwarding loop
 }
-export const nothing: Highlight = { nodes: new Set(), links: new Set(), path: [], loop: [] };
+export const noHighlight: Highlight = { nodes: new Set(), links: new Set(), path: [], cycle: [] };
 
-export interface Picked {
+export interface Selection {
   node?: string;
   port?: number;
   pod?: number;
 }
 
-export interface Theme {
+export interface Palette {
   panel: string;
   raised: string;
   line: string;
@@ -51,7 +51,7 @@ export interface Theme {
   critical: string;
   warning: string;
   path: string;
-  loop: string;
+  cycle: string;
   dark: boolean;
 }
 
@@ -61,7 +61,7 @@ const stops: Record<'light' | 'dark', [number, number[]][]> = {
   dark: [[0, [58, 72, 86]], [0.2, [62, 128, 164]], [0.5, [98, 178, 220]], [0.75, [240, 176, 60]], [1, [255, 106, 92]]],
 };
 
-/** ramp is the colours from idle to full. */
+/** ramp returns the colours from idle to full load. */
 export function ramp(dark: boolean, n = shades): string[] {
   const list = stops[dark ? 'dark' : 'light'];
   return Array.from({ length: n }, (_, i) => {
@@ -74,15 +74,15 @@ export function ramp(dark: boolean, n = shades): string[] {
   });
 }
 
-/** heat puts a queue on a scale from 0 to 1: 1 kB is nothing, 2 MB is all. */
-export const heat = (queue: number) => (queue < 1000 ? 0 : Math.min(1, Math.log10(queue / 1000) / 3.3));
+/** queueHeat maps a queue to 0 to 1 on a logarithmic scale: 1 kB is 0, 2 MB is 1. */
+export const queueHeat = (queue: number) => (queue < 1000 ? 0 : Math.min(1, Math.log10(queue / 1000) / 3.3));
 
 export class Painter {
   private colours: string[] = [];
   private dark: boolean | undefined;
   private readonly buckets: Half[][] = Array.from({ length: shades }, () => []);
 
-  draw(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, high: Highlight, hover: Picked, chosen: Picked, size: { w: number; h: number; ratio: number }): void {
+  draw(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, high: Highlight, hover: Selection, chosen: Selection, size: { w: number; h: number; ratio: number }): void {
     if (this.dark !== t.dark) [this.dark, this.colours] = [t.dark, ramp(t.dark)];
     const k = size.ratio;
     c.setTransform(k, 0, 0, k, 0, 0);
@@ -95,15 +95,15 @@ export class Painter {
     for (const p of l.pods) if (p.id >= 0 && seen(p.x, p.y, p.x + p.w, p.y + p.h)) this.pod(c, p, f, l, cam, t, hover.pod === p.id);
     this.halo(c, l, t, high, cam);
     this.links(c, l, f, cam, t, seen);
-    this.way(c, l, high.path, t.path, cam, []);
-    this.way(c, l, high.loop, t.loop, cam, [7 / cam.scale, 4 / cam.scale]);
+    this.drawPath(c, l, high.path, t.path, cam, []);
+    this.drawPath(c, l, high.cycle, t.cycle, cam, [7 / cam.scale, 4 / cam.scale]);
     this.marks(c, l, f, cam, t, seen);
     for (const p of [hover.port, chosen.port]) this.ring(c, p === undefined ? undefined : l.halves[p], cam, t);
     for (const s of l.spots) if (!s.hidden && seen(s.x - s.w, s.y - s.h, s.x + s.w, s.y + s.h)) this.node(c, s, f, cam, t, high, hover.node === s.node.name || chosen.node === s.node.name);
     this.tiers(c, l, cam, t, k);
   }
 
-  private links(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+  private links(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, seen: (a: number, b: number, x: number, y: number) => boolean): void {
     for (const b of this.buckets) b.length = 0;
     const paused: Half[] = [];
     const silent: Half[] = [];
@@ -119,8 +119,8 @@ export class Painter {
       if (!list.length) return;
       c.strokeStyle = colour;
       c.lineWidth = width;
-      // One path of all would be filled by one sweep over all its edges, which
-      // grows with their square where lines cross: each is a path of its own.
+      // A single path of crossing lines costs quadratic time, so each line is a
+      // separate path.
       for (const h of list) {
         c.beginPath();
         c.moveTo(h.x1, h.y1);
@@ -132,7 +132,7 @@ export class Painter {
     stroke(silent, t.line, least);
     const many = l.halves.length > 1500;
     this.buckets.forEach((list, i) => {
-      if (many) c.globalAlpha = i < shades / 4 ? 0.3 : i < shades / 2 ? 0.6 : 1; // what is busy stands out
+      if (many) c.globalAlpha = i < shades / 4 ? 0.3 : i < shades / 2 ? 0.6 : 1; // emphasize busy links
       stroke(list, this.colours[i]!, this.wide(i / shades, least));
     });
     c.globalAlpha = 1;
@@ -149,13 +149,13 @@ export class Painter {
     return Math.max(least, 0.9 + 5.2 * Math.sqrt(load));
   }
 
-  /** marks draws queues, pauses and losses where they are. */
-  private marks(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+  /** marks draws queues, pauses and losses at their ports. */
+  private marks(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, seen: (a: number, b: number, x: number, y: number) => boolean): void {
     const least = Math.max(1, 0.55 / cam.scale);
     for (const h of l.halves) {
       if (!h || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
       const i = h.port.index;
-      const hot = heat(f.now.queue[i]!);
+      const hot = queueHeat(f.now.queue[i]!);
       const paused = f.now.paused[i]!;
       const lost = f.now.lost[i]!;
       if (h.hidden || (hot <= 0 && paused <= 0.02 && lost < 0.5)) continue;
@@ -202,7 +202,7 @@ export class Painter {
     }
   }
 
-  private halo(c: Pen, l: Layout, t: Theme, high: Highlight, cam: Camera): void {
+  private halo(c: Pen, l: Layout, t: Palette, high: Highlight, cam: Camera): void {
     c.globalAlpha = 0.28;
     c.strokeStyle = t.warning;
     c.lineCap = 'round';
@@ -218,8 +218,8 @@ export class Painter {
     c.globalAlpha = 1;
   }
 
-  /** way draws ports one after the other, with arrows. */
-  private way(c: Pen, l: Layout, ports: readonly number[], colour: string, cam: Camera, dash: number[]): void {
+  /** drawPath draws the links of ports in order, with arrows. */
+  private drawPath(c: Pen, l: Layout, ports: readonly number[], colour: string, cam: Camera, dash: number[]): void {
     const w = Math.max(3, 2.4 / cam.scale);
     c.strokeStyle = c.fillStyle = colour;
     for (const p of ports) {
@@ -245,7 +245,7 @@ export class Painter {
     }
   }
 
-  private ring(c: Pen, h: Half | undefined, cam: Camera, t: Theme): void {
+  private ring(c: Pen, h: Half | undefined, cam: Camera, t: Palette): void {
     if (!h || h.hidden) return;
     c.strokeStyle = t.accent;
     c.lineWidth = 2 / cam.scale;
@@ -259,7 +259,7 @@ export class Painter {
     c.stroke();
   }
 
-  private node(c: Pen, s: Spot, f: Frames, cam: Camera, t: Theme, high: Highlight, bold: boolean): void {
+  private node(c: Pen, s: Spot, f: Frames, cam: Camera, t: Palette, high: Highlight, bold: boolean): void {
     const health = f.health.get(s.node.name)?.health ?? 'unknown';
     const host = s.node.tier === 0;
     const marked = high.nodes.has(s.node.name);
@@ -283,7 +283,7 @@ export class Painter {
     if (health === 'unknown') c.setLineDash([3, 3]);
     c.stroke();
     c.setLineDash([]);
-    // A name is as large as the node, or as large as can be read, if it fits.
+    // A name has the size of the node, but a readable minimum; it is omitted if it does not fit.
     const mark = host ? '' : health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
     const px = Math.max(host ? 8 : 11, 7.5 / cam.scale);
     if (px * 0.58 * s.node.name.length > s.w + (host ? -2 : 4)) return;
@@ -295,7 +295,7 @@ export class Painter {
     c.fillText(whole + s.node.name, s.x, s.y + 0.5, s.w - 2);
   }
 
-  private pod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, bold: boolean): void {
+  private pod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Palette, bold: boolean): void {
     c.fillStyle = t.raised;
     c.strokeStyle = bold ? t.accent : t.line;
     c.lineWidth = Math.max(1, (bold ? 1.6 : 0.7) / cam.scale);
@@ -308,13 +308,13 @@ export class Painter {
     c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'left';
     c.textBaseline = 'top';
-    // Links end at the upper edge of a folded pod: its name is below.
+    // Links end at the upper edge of a collapsed pod, so its name is at the lower one.
     if (p.folded ? px * 4 < p.w : px < 17) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.folded ? p.y + p.h - px - 4 : p.y + 6);
     if (p.folded) this.foldedPod(c, p, f, l, cam, t, p.h - px - 18);
   }
 
-  /** foldedPod draws each switch of a folded pod as a cell: its busiest port. */
-  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, room: number): void {
+  /** foldedPod draws each switch of a collapsed pod as a cell with the values of its busiest port. */
+  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Palette, room: number): void {
     const rows = [...new Set(p.spots.filter((s) => s.node.tier > 0).map((s) => s.node.tier))].sort((a, b) => b - a);
     const high = room / rows.length;
     rows.forEach((tier, j) => {
@@ -327,7 +327,7 @@ export class Painter {
         let paused = 0;
         for (const q of s.node.ports) {
           const n = f.ports.find(s.node.name, q.port)!.index;
-          if (l.halves[n]) [load, hot, lost, paused] = [Math.max(load, f.now.load[n]!), Math.max(hot, heat(f.now.queue[n]!)), lost + f.now.lost[n]!, Math.max(paused, f.now.paused[n]!)];
+          if (l.halves[n]) [load, hot, lost, paused] = [Math.max(load, f.now.load[n]!), Math.max(hot, queueHeat(f.now.queue[n]!)), lost + f.now.lost[n]!, Math.max(paused, f.now.paused[n]!)];
         }
         const x = p.x + 8 + i * w;
         const y = p.y + 10 + j * high;
@@ -350,7 +350,7 @@ export class Painter {
     });
   }
 
-  private tiers(c: Pen, l: Layout, cam: Camera, t: Theme, k: number): void {
+  private tiers(c: Pen, l: Layout, cam: Camera, t: Palette, k: number): void {
     c.setTransform(k, 0, 0, k, 0, 0);
     c.font = '11px system-ui, sans-serif';
     c.textAlign = 'left';

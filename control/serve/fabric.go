@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/erspan"
 	"github.com/weft-telemetry/weft/ingest/intreport"
 	"github.com/weft-telemetry/weft/model"
@@ -96,12 +97,12 @@ func (f *fabric) numbered(n uint32) (model.NodeID, bool) {
 // memory is the lists of the plan.
 func (f *fabric) memory() list.Config { return f.lists.Memory(MaxReport) }
 
-// controller makes the controller of a fabric whose clocks show the wall's time.
-func (f *fabric) controller(c *Config, last numbers, out control.Output) (*control.Controller, error) {
+// controllerConfig is for a fabric whose clocks show the wall's time.
+func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
 	cfg.ListPlan, cfg.Epoch = f.lists, time.Unix(0, 0)
 	cfg.Flows.Slot, cfg.Flows.Skew = c.Controller.Slot, c.Controller.Slot
-	cfg.Incidents.LastID, cfg.LastDiagnosis = last.incident, last.diagnosis
+	cfg.Incidents.LastID, cfg.LastDiagnosis = last.Incident, last.Diagnosis
 	cfg.Jobs = c.Jobs
 	cfg.SelfPolling, cfg.VerdictTimeout = true, 5*time.Second
 	// Reports of a real fabric are underway for milliseconds, and its ports are
@@ -112,11 +113,8 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	cfg.Traces.Trace.OutPorts = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.Silent
-	return control.New(cfg, noDevices{}, out)
+	return cfg
 }
-
-// numbers are the last ones that a store has.
-type numbers struct{ incident, diagnosis uint64 }
 
 // decoders make Weft's own reports of those of other makers, and hand them to
 // take with the list that they would have come in.
@@ -128,10 +126,10 @@ type decoders struct {
 func (f *fabric) decoders(c *Config, own bool, take func(at model.Time, list dta.ListID, data []byte)) (*decoders, error) {
 	d := &decoders{}
 	var err error
-	if d.erspan, err = erspan.NewDecoder(erspan.Config{Switch: f.sender, Pads: f.pads, Debug: uint8(c.ERSPAN.Debug), Own: own}); err != nil {
+	if d.erspan, err = erspan.NewDecoder(erspan.Config{Switch: f.sender, Pads: f.pads, Debug: uint8(c.ERSPAN.Debug), WeftReports: own}); err != nil {
 		return nil, err
 	}
-	cfg := intreport.Config{Switch: f.numbered, Tick: c.INT.Tick, Cell: c.INT.Cell, Full: uint32(c.INT.Full)}
+	cfg := intreport.Config{Switch: f.numbered, Tick: c.INT.Tick, Cell: c.INT.Cell, FullUtilization: uint32(c.INT.Full)}
 	d.ints, err = intreport.NewDecoder(cfg, intreport.Output{
 		Label: func(at model.Time, export []byte) { take(at, f.lists.Labels.First, export) },
 		Mirror: func(at model.Time, m *mirror.Mirror) {

@@ -1,5 +1,5 @@
-// A pen that writes SVG: one painter draws the map, on the screen and into files.
-import type { Pen } from './draw';
+// A Pen that writes SVG: the same Painter draws the map on screen and into files.
+import type { Pen } from './painter';
 
 const n = (v: number) => String(Math.round(v * 10) / 10);
 const escape = (s: string) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -35,7 +35,7 @@ export class SvgPen implements Pen {
   lineTo(x: number, y: number): void {
     this.path += `L${this.at(x, y)}`;
   }
-  /** arc draws whole circles: no other arc is on the map. */
+  /** arc draws complete discs; the map has no other arcs. */
   arc(x: number, y: number, r: number): void {
     const R = n(r * this.k);
     this.path += `M${this.at(x - r, y)}a${R} ${R} 0 1 0 ${n(2 * r * this.k)} 0a${R} ${R} 0 1 0 ${n(-2 * r * this.k)} 0z`;
@@ -64,7 +64,7 @@ export class SvgPen implements Pen {
     const weight = this.font.startsWith('bold') ? ' font-weight="bold"' : '';
     this.out.push(`<text x="${n(x * this.k + this.dx)}" y="${n(y * this.k + this.dy)}" font-size="${n(this.pixels() * this.k)}" fill="${this.fillStyle}"${anchor}${base}${weight}${this.alpha()}>${escape(text)}</text>`);
   }
-  /** measureText guesses: letters of a sans-serif are about half as wide as high. */
+  /** measureText estimates: sans-serif letters are about half as wide as high. */
   measureText(text: string): { width: number } {
     return { width: text.length * this.pixels() * 0.54 };
   }
