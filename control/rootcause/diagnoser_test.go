@@ -23,15 +23,15 @@ const (
 	µs    = model.Time(time.Microsecond)
 )
 
-// ring is three switches, one host each, whose traffic goes clockwise and
-// stands.
+// ring is three switches, one host each, whose traffic goes clockwise and is
+// deadlocked.
 type ring struct {
 	t      *testing.T
 	fabric *topo.Fabric
 	*Diagnoser
-	asked []diagnose.Detection
-	sent  uint64 // packets, by every port of the circle
-	loose bool   // one of them may send
+	repolled []diagnose.Detection
+	sent     uint64 // packets that every port of the cycle has sent
+	loose    bool   // one of the ports may send
 }
 
 func newRing(t *testing.T, change func(*Config)) *ring {
@@ -45,7 +45,7 @@ func newRing(t *testing.T, change func(*Config)) *ring {
 	}
 	x := &ring{t: t, fabric: f, sent: 100}
 	cfg := DefaultConfig(topo.NewIntent(r))
-	cfg.Repoll = func(_ model.Time, c diagnose.Detection) { x.asked = append(x.asked, c) }
+	cfg.Repoll = func(_ model.Time, c diagnose.Detection) { x.repolled = append(x.repolled, c) }
 	if change != nil {
 		change(&cfg)
 	}
@@ -69,9 +69,9 @@ func (x *ring) complain(number uint32, at model.Time) poll.Event {
 	return ev
 }
 
-// answer is what switch i says: its port of the circle is paused, was overfull
-// first at s0, and holds packets of the switch before.
-func (x *ring) answer(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
+// report is that of switch i: its port of the cycle is paused, was congested first
+// at s0, and holds packets of the switch before.
+func (x *ring) report(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 	sw := x.fabric.Switches()
 	node := x.fabric.Node(sw[i])
 	out := node.PortsTo(sw[(i+1)%3])[0]
@@ -103,8 +103,8 @@ func (x *ring) answer(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 	return chunks
 }
 
-// give has all chunks arrive at a time.
-func (x *ring) give(at model.Time, chunks ...[]byte) (out []diagnose.Verdict) {
+// deliver has all chunks arrive at a time.
+func (x *ring) deliver(at model.Time, chunks ...[]byte) (out []diagnose.Verdict) {
 	x.t.Helper()
 	for _, c := range chunks {
 		v, err := x.AddReport(at, c)
@@ -118,7 +118,7 @@ func (x *ring) give(at model.Time, chunks ...[]byte) (out []diagnose.Verdict) {
 
 func (x *ring) all(ev poll.Event, at model.Time) (chunks [][]byte) {
 	for i := range 3 {
-		chunks = append(chunks, x.answer(i, ev, at)...)
+		chunks = append(chunks, x.report(i, ev, at)...)
 	}
 	return chunks
 }
@@ -126,17 +126,17 @@ func (x *ring) all(ev poll.Event, at model.Time) (chunks [][]byte) {
 func TestALoopIsLookedAtTwice(t *testing.T) {
 	x := newRing(t, nil)
 	ev := x.complain(1, 10*ms)
-	if v := x.give(90*ms, x.all(ev, 10*ms)...); len(v) != 0 {
+	if v := x.deliver(90*ms, x.all(ev, 10*ms)...); len(v) != 0 {
 		t.Fatalf("verdicts %+v while reports may still come; want none", v)
 	}
-	if v := x.Tick(92 * ms); len(v) != 0 || len(x.asked) != 1 || x.asked[0].Victim != x.flow(0, 2) {
-		t.Fatalf("verdicts %+v, asked %v after one look; want none, and a second look asked for", v, x.asked)
+	if v := x.Tick(92 * ms); len(v) != 0 || len(x.repolled) != 1 || x.repolled[0].Victim != x.flow(0, 2) {
+		t.Fatalf("verdicts %+v, repolled %v after one snapshot; want none, and a second poll requested", v, x.repolled)
 	}
 	second := x.complain(2, 93*ms)
-	x.give(94*ms, x.all(second, 93*ms)...)
+	x.deliver(94*ms, x.all(second, 93*ms)...)
 	v := x.Tick(96 * ms)
 	if len(v) != 2 || !v[0].Persistent || !v[1].Persistent || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Event != ev {
-		t.Fatalf("verdicts %+v after two looks; want both complaints', standing", v)
+		t.Fatalf("verdicts %+v after two snapshots; want those of both detections, persistent", v)
 	}
 	if v[0].Times.Polling != 0 || v[0].Times.Collection != 80*time.Millisecond {
 		t.Errorf("times %+v; want 80 ms of collection", v[0].Times)
@@ -145,40 +145,39 @@ func TestALoopIsLookedAtTwice(t *testing.T) {
 
 func TestALoopThatDissolves(t *testing.T) {
 	x := newRing(t, nil)
-	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.deliver(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	x.sent, x.loose = 200, true
-	x.give(94*ms, x.all(x.complain(2, 93*ms), 93*ms)...)
+	x.deliver(94*ms, x.all(x.complain(2, 93*ms), 93*ms)...)
 	v := x.Tick(96 * ms)
 	if len(v) == 0 || v[0].Persistent || len(v[0].DeadlockCycle) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
-		t.Fatalf("verdicts %+v; want the loop of the first look, not standing", v)
+		t.Fatalf("verdicts %+v; want the cycle of the first snapshot, not persistent", v)
 	}
 }
 
 func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.RecheckTimeout = 10 * time.Millisecond })
-	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.deliver(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	v := x.Tick(103 * ms)
 	if len(v) != 1 || v[0].Persistent {
-		t.Fatalf("verdicts %+v; want one that does not stand", v)
+		t.Fatalf("verdicts %+v; want one that is not persistent", v)
 	}
 }
 
-// TestLateAnswersAreWaitedFor: a switch's processor is busy with another
-// snapshot.
-func TestLateAnswersAreWaitedFor(t *testing.T) {
+// TestLateReportsAreWaitedFor: a switch CPU is busy with another snapshot.
+func TestLateReportsAreWaitedFor(t *testing.T) {
 	x := newRing(t, nil)
 	ev := x.complain(1, 10*ms)
-	x.give(90*ms, x.answer(0, ev, 10*ms)...)
-	x.give(90*ms, x.answer(1, ev, 10*ms)...)
+	x.deliver(90*ms, x.report(0, ev, 10*ms)...)
+	x.deliver(90*ms, x.report(1, ev, 10*ms)...)
 	if v := x.Tick(95 * ms); len(v) != 0 {
-		t.Fatalf("verdicts %+v without s2's answer; want it waited for", v)
+		t.Fatalf("verdicts %+v without s2's report; want none until it comes", v)
 	}
-	x.give(170*ms, x.answer(2, ev, 10*ms)...)
+	x.deliver(170*ms, x.report(2, ev, 10*ms)...)
 	x.Tick(172 * ms)
 	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Incomplete {
-		t.Fatalf("verdicts %+v; want the whole answer", v)
+		t.Fatalf("verdicts %+v; want that of all reports", v)
 	}
 	if s := x.Stats(); s.Requests != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
 		t.Errorf("stats %+v", s)
@@ -189,15 +188,15 @@ func TestPatienceEnds(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.ReportTimeout = 200 * time.Millisecond })
 	x.complain(1, 10*ms)
 	ev := x.complain(2, 10*ms)
-	x.give(90*ms, x.answer(0, ev, 10*ms)...)
+	x.deliver(90*ms, x.report(0, ev, 10*ms)...)
 	v := x.Tick(211 * ms)
 	if len(v) != 2 || v[0].Anomaly != anomaly.None || v[1].Anomaly != anomaly.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
-		t.Fatalf("verdicts %+v, %+v; want that nobody, and that not everybody answered", v, x.Stats())
+		t.Fatalf("verdicts %+v, %+v; want one without any report, and one with reports missing", v, x.Stats())
 	}
 }
 
-// TestSpoiledReports loses, doubles, shuffles and damages reports. No cause may
-// come of it that is not there.
+// TestSpoiledReports loses, duplicates, reorders and damages reports. They may lead
+// to no wrong cause.
 func TestSpoiledReports(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -240,10 +239,10 @@ func TestComplaintsAreBounded(t *testing.T) {
 	x.complain(2, 0)
 	err := x.AddRequest(0, DiagnosisRequest{Detection: diagnose.Detection{Event: poll.Event{Number: 3}}})
 	if s := x.Stats(); !errors.Is(err, ErrTooManyRequests) || s.DuplicateRequests != 1 || s.Rejected != 1 {
-		t.Errorf("Complain = %v, %+v; want %v", err, s, ErrTooManyRequests)
+		t.Errorf("AddRequest = %v, %+v; want %v", err, s, ErrTooManyRequests)
 	}
 	if _, err := x.AddReport(0, []byte("no report")); err == nil || x.Stats().Malformed != 1 {
-		t.Errorf("Add of garbage = %v, %+v; want it refused and counted", err, x.Stats())
+		t.Errorf("AddReport of garbage = %v, %+v; want it refused and counted", err, x.Stats())
 	}
 }
 
@@ -259,15 +258,15 @@ func TestRoundsOfBursts(t *testing.T) {
 	for i, want := range []anomaly.Detail{anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst, anomaly.PeriodicBurst} {
 		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
 		if r.observe(&v); v.Detail != want {
-			t.Errorf("round %d: %v; want %v", i+1, v.Detail, want)
+			t.Errorf("burst %d: %v; want %v", i+1, v.Detail, want)
 		}
 	}
-	// One long burst that is complained of again and again.
+	// One long burst that is detected again and again.
 	r = burstHistory{}
 	for i := range 5 {
 		v := verdict(model.Time(i)*ms, time.Duration(i+1)*time.Millisecond)
 		if r.observe(&v); v.Detail != anomaly.MicroBurst {
-			t.Errorf("complaint %d about one long burst: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
+			t.Errorf("detection %d of one long burst: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
 		}
 	}
 }
