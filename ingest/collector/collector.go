@@ -1,8 +1,7 @@
-// Package collector is the service behind `weft collect` and `weft translate`:
-// sockets that take reports, translators that write them into memory here or
-// over RDMA, memory that others write over RDMA, and an account of all that
-// was lost on the way. The algorithms are collect's; this package owns the
-// sockets, clocks and locks they do without.
+// Package collector is the service of `weft collect` and `weft translate`:
+// sockets that receive reports, translators that write them into local memory or
+// by RDMA, memory that others write by RDMA, and counters of every loss. The
+// algorithms are in collect; this package owns their sockets, clocks and locks.
 package collector
 
 import (
@@ -26,34 +25,35 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Config says what a collector serves, and where. It has memory, or writes
-// that of others: Collectors. Its memory is written by reports that it takes
-// itself, or over RDMA: RoCE.
+// Config configures a collector. It has memory, or writes that of remote
+// Collectors. Its memory is written by reports that it receives itself, or by
+// RDMA: RoCE.
 type Config struct {
-	Listen     netip.AddrPort   // reports; a port of 0 takes a free one
-	RoCE       netip.AddrPort   // RoCEv2 requests, in place of reports
-	Control    netip.AddrPort   // where connections for RoCE are set up
-	Collectors []string         // where to set up connections to other collectors, host:port; keys are spread over them
-	Name       string           // of this translator, at other collectors
-	Source     netip.AddrPort   // of requests to other collectors; without a port, free ones are taken
-	Status     netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value serves none
-	Workers    int              // sockets that share the port, each with a goroutine
-	ReceiveBuffer    int              // bytes the kernel may queue for each socket
-	Offload    bool             // let the kernel hand over runs of datagrams as one message
-	AnswerPort uint16           // where reporters of version 1 take answers; 0 is the port they report from
-	Rate       float64          // reports per second that are let through; 0 for all
-	Burst      int              // reports beyond the rate at once
-	Reporters  int              // reporters whose numbers are followed
-	Translate  translate.Config // how reports are gathered
-	Memory     MemoryConfig
+	Listen        netip.AddrPort   // reports; port 0 selects a free one
+	RoCE          netip.AddrPort   // RoCEv2 requests, instead of reports
+	Control       netip.AddrPort   // TCP address of connection setup for RoCE
+	Collectors    []string         // connection setup of remote collectors, host:port; keys are sharded over them
+	Name          string           // of this translator, at remote collectors
+	Source        netip.AddrPort   // of requests to remote collectors; port 0 selects free ones
+	Status        netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value disables it
+	Workers       int              // sockets that share the port, each with a goroutine
+	ReceiveBuffer int              // bytes the kernel may queue for each socket
+	Offload       bool             // UDP GRO: the kernel delivers runs of datagrams as one message
+	AnswerPort    uint16           // port of reporters of version 1 for acks; 0 is the port they report from
+	Rate          float64          // rate limit in reports per second; 0 for none
+	Burst         int              // burst of the rate limit in reports
+	Reporters     int              // maximum number of reporters with tracked sequence numbers
+	Translate     translate.Config // of the translators
+	Memory        MemoryConfig
 
-	// Tap, if any, sees every datagram, and whether any of its reports was
-	// stored. Workers call it at once; it must not keep the datagram.
+	// Tap, if not nil, is called with every datagram, and whether any of its
+	// reports was stored. Workers call it concurrently; it must not keep the
+	// datagram.
 	Tap func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
-	// Recorded, if any, is the account of what records the datagrams that Tap sees.
+	// Recorded, if not nil, returns the counters of the recorder behind Tap.
 	Recorded func() capture.Stats
-	// Drained, if any, is called by Run when every report it took is in memory,
-	// for readers to look a last time: the memory is closed when it returns.
+	// Drained, if not nil, is called by Run when every received report is in
+	// memory, for a last read: the memory is closed when it returns.
 	Drained func()
 }
 
@@ -61,39 +61,39 @@ type Config struct {
 func DefaultConfig() Config {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	return Config{
-		Listen:    netip.AddrPortFrom(loopback, dta.Port),
-		Control:   netip.AddrPortFrom(loopback, rocev2.ControlPort),
-		Name:      "translator",
-		Source:    netip.AddrPortFrom(loopback, 0),
-		Status:    netip.AddrPortFrom(loopback, StatusPort),
-		Workers:   1,
-		ReceiveBuffer:   udp.DefaultConfig(netip.AddrPort{}).ReceiveBuffer,
-		Offload:   true,
-		Burst:     1 << 16,
-		Reporters: translate.DefaultReporters,
-		Translate: translate.DefaultConfig(),
-		Memory:    DefaultMemory(),
+		Listen:        netip.AddrPortFrom(loopback, dta.Port),
+		Control:       netip.AddrPortFrom(loopback, rocev2.ControlPort),
+		Name:          "translator",
+		Source:        netip.AddrPortFrom(loopback, 0),
+		Status:        netip.AddrPortFrom(loopback, StatusPort),
+		Workers:       1,
+		ReceiveBuffer: udp.DefaultConfig(netip.AddrPort{}).ReceiveBuffer,
+		Offload:       true,
+		Burst:         1 << 16,
+		Reporters:     translate.DefaultReporters,
+		Translate:     translate.DefaultConfig(),
+		Memory:        DefaultMemory(),
 	}
 }
 
-// StatusPort is where a collector tells about itself by default.
+// StatusPort is the default port of a collector's status.
 const StatusPort = 40046
 
-// Collector takes reports into memory.
+// Collector receives reports into memory.
 type Collector struct {
 	cfg     Config
 	log     *slog.Logger
-	memory  *translate.Memory // nil when it is elsewhere
+	memory  *translate.Memory // nil if it is remote
 	workers []*worker
 	shards  []shard
-	clients []*rocev2.Client // the shards, when memory is elsewhere
+	clients []*rocev2.Client // the shards, if memory is remote
 	server  *rocev2.Server
 	notices noticeFeed
 	http    net.Listener
 	started time.Time
 }
 
-// shard is a Translator that all workers feed.
+// shard is a Translator that all workers put reports into.
 type shard interface {
 	translate.Target
 	Tick(now model.Time)
@@ -103,7 +103,7 @@ type shard interface {
 // MaxWorkers is one less than the writers of a memory: the last is RDMA.
 const MaxWorkers = region.Writers - 1
 
-// Validate complains about the first thing that is wrong.
+// Validate returns the first error of the configuration.
 func (c Config) Validate() error {
 	if c.Workers < 1 || c.Workers > MaxWorkers {
 		return fmt.Errorf("collector: %d workers, want 1 to %d", c.Workers, MaxWorkers)
@@ -112,9 +112,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("collector: %d reporters, want at least 1", c.Reporters)
 	}
 	if c.RoCE.IsValid() && len(c.Collectors) > 0 {
-		return errors.New("collector: memory for RDMA and collectors elsewhere, want one or the other")
+		return errors.New("collector: both memory for RDMA and remote collectors, want one or the other")
 	}
-	if _, err := c.limiter(); err != nil || len(c.Collectors) > 0 { // whose memory is known when they are reached
+	if _, err := c.limiter(); err != nil || len(c.Collectors) > 0 { // their memory is known when they are connected
 		return err
 	}
 	plan, err := c.Memory.Plan()
@@ -162,7 +162,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err e
 	return c, err
 }
 
-// openWorkers opens what takes reports.
+// openWorkers opens the sockets that receive reports.
 func (c *Collector) openWorkers(ctx context.Context) error {
 	limit, err := c.cfg.limiter()
 	if err != nil {
@@ -182,9 +182,9 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 		targets = append(targets, s)
 	}
 	if l, ok := c.shards[0].(*lockedTranslator); ok && c.cfg.Workers == 1 {
-		// One lock for all that a call receives, in place of one for each
-		// datagram: taking it waits for all stores before it, those to memory
-		// among them, and cost a seventh of the time (weft bench dta).
+		// One lock for all datagrams of a receive call, instead of one for each:
+		// locking waits for all earlier stores, including those to memory, and
+		// cost a seventh of the time (weft bench dta).
 		targets, hold = []translate.Target{l.tr}, &l.mu
 	}
 	socket := udp.DefaultConfig(c.cfg.Listen)
@@ -203,8 +203,8 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 	return nil
 }
 
-// openLocal makes as many translators as there are workers: reports meet by
-// key, whoever received them.
+// openLocal makes as many translators as there are workers: all reports of a key
+// go to one, from any worker.
 func (c *Collector) openLocal() error {
 	for i := range c.cfg.Workers {
 		out, err := translate.NewLocalWriter(c.memory, i, c.cfg.Workers > 1, c.notices.publish)
@@ -220,8 +220,8 @@ func (c *Collector) openLocal() error {
 	return nil
 }
 
-// openClients makes a translator for each collector elsewhere. They keep their
-// own time.
+// openClients makes a translator for each remote collector. They have separate
+// timers.
 func (c *Collector) openClients(ctx context.Context) error {
 	for i, to := range c.cfg.Collectors {
 		source := c.cfg.Source
@@ -241,7 +241,7 @@ func (c *Collector) openClients(ctx context.Context) error {
 	return nil
 }
 
-// Addr is where reports are taken.
+// Addr is the address that receives reports.
 func (c *Collector) Addr() netip.AddrPort {
 	if c.server != nil {
 		return c.server.Addr()
@@ -249,7 +249,7 @@ func (c *Collector) Addr() netip.AddrPort {
 	return c.workers[0].conn.Local()
 }
 
-// Control is where connections for RDMA are set up, or nil.
+// Control is the address of connection setup for RDMA, or nil.
 func (c *Collector) Control() net.Addr {
 	if c.server == nil {
 		return nil
@@ -257,7 +257,7 @@ func (c *Collector) Control() net.Addr {
 	return c.server.Control()
 }
 
-// StatusAddr is where the collector tells about itself, or nil.
+// StatusAddr is the address of the collector's status, or nil.
 func (c *Collector) StatusAddr() net.Addr {
 	if c.http == nil {
 		return nil
@@ -265,16 +265,18 @@ func (c *Collector) StatusAddr() net.Addr {
 	return c.http.Addr()
 }
 
-// Memory is what reports are written into, or nil when it is elsewhere.
+// Memory is the memory that reports are written into, or nil if it is remote.
 // Readers may use it until Run returns.
 func (c *Collector) Memory() *translate.Memory { return c.memory }
 
-// SubscribeNotices calls back for every immediate report until the returned function is
-// called. The callback must not wait.
-func (c *Collector) SubscribeNotices(f func(translate.ImmediateNotice)) (stop func()) { return c.notices.subscribe(f) }
+// SubscribeNotices calls f for every immediate report until the returned function
+// is called. The callback must not block.
+func (c *Collector) SubscribeNotices(f func(translate.ImmediateNotice)) (stop func()) {
+	return c.notices.subscribe(f)
+}
 
-// Run takes reports until ctx ends, then writes what was still being gathered,
-// saves files to their disk and closes everything.
+// Run receives reports until ctx ends, then writes what was still being gathered,
+// syncs files to disk and closes everything.
 func (c *Collector) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -294,7 +296,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.server != nil {
 		work(ctx, &wg, c.server.Run)
 	}
-	// Connections outlive the workers: they carry what those leave.
+	// Connections outlive the workers, to send their last reports.
 	var links sync.WaitGroup
 	linked, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
@@ -315,8 +317,8 @@ func (c *Collector) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	// Handlers read memory that is unmapped below, so they must have ended. One
-	// whose client does not read its answer is cut off.
+	// Handlers read memory that is unmapped below, so they must have ended. A
+	// client that does not read its answer is disconnected.
 	ending, ended := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer ended()
 	if server.Shutdown(ending) != nil {

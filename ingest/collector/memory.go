@@ -13,19 +13,19 @@ import (
 	"github.com/weft-telemetry/weft/collect/translate"
 )
 
-// MemoryConfig is the geometry of the memories a collector opens. What has no
-// geometry is not served.
+// MemoryConfig is the geometry of the memories a collector opens. Reports without
+// a memory are refused.
 type MemoryConfig struct {
-	Dir       string // where their files are; empty for memory of this process alone
+	Dir       string // directory of their files; empty for anonymous memory
 	KeyWrites []keywrite.Config
 	Counts    *count.Config
 	Postcards *postcard.Config
 	Lists     []list.Config
 }
 
-// DefaultMemory serves everything on a laptop: newest values of 4 and of 20
-// bytes, counters, paths of 5 hops, lists of small events and lists of reports
-// as large as a datagram.
+// DefaultMemory has memory for all primitives on a laptop: newest values of 4 and
+// of 20 bytes, counters, paths of 5 hops, lists of small events and lists of
+// reports as large as a datagram.
 func DefaultMemory() MemoryConfig {
 	counts := count.DefaultConfig(32 << 20)
 	postcards := PostcardConfig(5, 64<<20)
@@ -40,7 +40,8 @@ func DefaultMemory() MemoryConfig {
 	}
 }
 
-// KeyWriteConfig is the geometry for values of so many bytes in about size bytes.
+// KeyWriteConfig is the geometry for values of value bytes in a memory of about
+// size bytes.
 func KeyWriteConfig(value int, size int64) keywrite.Config {
 	c := keywrite.DefaultConfig(8)
 	c.Value = value
@@ -48,15 +49,16 @@ func KeyWriteConfig(value int, size int64) keywrite.Config {
 	return c
 }
 
-// PostcardConfig is the geometry for paths of so many hops in about size bytes.
+// PostcardConfig is the geometry for paths of at most hops hops in a memory of
+// about size bytes.
 func PostcardConfig(hops int, size int64) postcard.Config {
 	c := postcard.Config{Layout: postcard.Sealed, Chunks: 1, Hops: hops, Bits: 32}
 	c.Chunks = uint64(max(1, size/c.Size()))
 	return c
 }
 
-// PrototypeMemory lays everything out as the public prototype does, with as
-// many lists as it has by default.
+// PrototypeMemory is the memory layout of the public prototype, with its default
+// number of lists.
 func PrototypeMemory(dir string) MemoryConfig {
 	m := MemoryConfig{
 		Dir:       dir,
@@ -70,7 +72,7 @@ func PrototypeMemory(dir string) MemoryConfig {
 	return m
 }
 
-// Plan is how reports are written into memories of this geometry.
+// Plan returns the plan for writing reports into memories of this geometry.
 func (m MemoryConfig) Plan() (_ *translate.Plan, err error) {
 	p := &translate.Plan{}
 	for _, cfg := range m.KeyWrites {
@@ -100,7 +102,7 @@ func (m MemoryConfig) Plan() (_ *translate.Plan, err error) {
 	return p, p.Check()
 }
 
-// open maps all memories. A file that exists answers as before.
+// open maps all memories. An existing file keeps its content.
 func (m MemoryConfig) open() (_ *translate.Memory, err error) {
 	if m.Dir != "" {
 		if err := os.MkdirAll(m.Dir, 0o755); err != nil {
@@ -146,7 +148,7 @@ func (m MemoryConfig) open() (_ *translate.Memory, err error) {
 	return all, nil
 }
 
-// closeAll writes files to their disk and unmaps all memories.
+// closeAll syncs files to disk and unmaps all memories.
 func closeAll(m *translate.Memory) error {
 	var errs []error
 	for _, r := range m.Regions() {

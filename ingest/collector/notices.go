@@ -8,12 +8,12 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// noticeFeed hands immediate reports to whoever listens.
+// noticeFeed distributes immediate reports to subscribers.
 type noticeFeed struct {
 	mu    sync.Mutex
 	next  int
 	all   map[int]func(translate.ImmediateNotice)
-	any   atomic.Bool // without listeners there is no lock to take
+	any   atomic.Bool // without subscribers no lock is needed
 	total atomic.Uint64
 }
 
@@ -29,7 +29,7 @@ func (n *noticeFeed) publish(x translate.ImmediateNotice) {
 	}
 }
 
-// publishRDMA takes what came as immediate data: the place of the write, not
+// publishRDMA publishes immediate data of RDMA: the location of the write, not
 // its key.
 func (n *noticeFeed) publishRDMA(p dta.Primitive, where uint32) {
 	n.publish(translate.ImmediateNotice{Primitive: p, List: dta.ListID(where)})

@@ -20,31 +20,31 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Status is the account of a collector.
+// Status holds the counters of a collector.
 type Status struct {
 	Listen  netip.AddrPort       `json:"listen"`
 	Uptime  time.Duration        `json:"uptime_ns"`
-	Workers []WorkerStats        `json:"workers,omitempty"`     // of sockets that take reports
+	Workers []WorkerStats        `json:"workers,omitempty"`     // of sockets that receive reports
 	Shards  []translate.Stats    `json:"translators,omitempty"` // of translators
-	Links   []rocev2.ClientStats `json:"links,omitempty"`       // of connections to other collectors
-	RoCE    *rocev2.ServerStats  `json:"rocev2,omitempty"`      // of memory that is written over RDMA
+	Links   []rocev2.ClientStats `json:"links,omitempty"`       // of connections to remote collectors
+	RoCE    *rocev2.ServerStats  `json:"rocev2,omitempty"`      // of memory that is written by RDMA
 	Memory  []MemoryStatus       `json:"memory,omitempty"`
 	Notices uint64               `json:"notices"` // immediate reports
 
-	Recording *capture.Stats `json:"recording,omitempty"` // of datagrams that are also kept in a file
+	Recording *capture.Stats `json:"recording,omitempty"` // of datagrams that are also recorded in a file
 }
 
-// MemoryStatus is what lies in one memory.
+// MemoryStatus describes one memory.
 type MemoryStatus struct {
 	Kind        string          `json:"kind"`
 	Geometry    json.RawMessage `json:"geometry"`
 	Bytes       int64           `json:"bytes"`
 	Counts      region.Counts   `json:"counts"`
-	Entries     uint64          `json:"entries,omitempty"`     // of all lists, ever
-	Overwritten uint64          `json:"overwritten,omitempty"` // entries that newer ones replaced
+	Entries     uint64          `json:"entries,omitempty"`     // ever written to all lists
+	Overwritten uint64          `json:"overwritten,omitempty"` // entries that newer ones overwrote
 }
 
-// Status returns the present account.
+// Status returns the current counters.
 func (c *Collector) Status() Status {
 	st := Status{Listen: c.Addr(), Uptime: time.Since(c.started), Notices: c.notices.total.Load()}
 	for _, w := range c.workers {
@@ -90,15 +90,15 @@ func (c *Collector) Status() Status {
 	return st
 }
 
-// Loss is a way in which a collector loses, and how often it did.
+// Loss is one kind of loss in a collector, and its count.
 type Loss struct {
-	Stage  string `json:"stage"` // kernel, intake, answer, list, link, rocev2, recording
+	Stage  string `json:"stage"` // kernel, intake, ack, list, link, rocev2, recording
 	Reason string `json:"reason"`
-	Unit   string `json:"unit"` // what is counted
+	Unit   string `json:"unit"` // unit of Count
 	Count  uint64 `json:"count"`
 }
 
-// Losses lists every way, also those with a count of 0.
+// Losses lists every kind of loss, also those with a count of 0.
 func (s Status) Losses() []Loss {
 	sum := func(f func(WorkerStats) uint64) (n uint64) {
 		for _, w := range s.Workers {
@@ -122,23 +122,24 @@ func (s Status) Losses() []Loss {
 	all := []Loss{
 		{"kernel", "queue full", "datagrams", dropped},
 		{"kernel", "too long", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Truncated })},
-		{"intake", "not a report", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.UnknownFormat })},
-		{"intake", "broken off", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Truncated })},
+		{"intake", "unknown format", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.UnknownFormat })},
+		{"intake", "truncated", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Truncated })},
 		{"intake", "missing", "reports", missing - min(missing, late)},
 		{"intake", "stale", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Stale })},
 		{"intake", "duplicate", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Duplicate })},
 		{"intake", "rate limit", "reports", refused(dta.RateLimited)},
 		{"intake", "no memory", "reports", refused(dta.Unserved)},
-		{"answer", "not sent", "answers", sum(func(w WorkerStats) uint64 { return w.LostAcks })},
+		{"ack", "not sent", "acks", sum(func(w WorkerStats) uint64 { return w.LostAcks })},
 		{"list", "overwritten", "entries", overwritten},
 	}
 	if len(s.Links) > 0 {
-		var lost, unroomed uint64
+		var lost, unsent uint64
 		for _, l := range s.Links {
 			lost += l.Requester.Lost
-			unroomed += l.Remote.Dropped
+			unsent += l.Remote.Dropped
 		}
-		all = append(all, Loss{"link", "connection ended", "operations", lost}, Loss{"link", "no room", "writes", unroomed})
+		all = append(all, Loss{"link", "connection ended", "operations", lost},
+			Loss{"link", "window full", "writes", unsent})
 	}
 	if s.RoCE != nil {
 		for _, r := range rdma.Refusals() {
@@ -146,12 +147,13 @@ func (s Status) Losses() []Loss {
 		}
 	}
 	if s.Recording != nil {
-		all = append(all, Loss{"recording", "disk too slow", "datagrams", s.Recording.Shed}, Loss{"recording", "disk refused", "datagrams", s.Recording.Failed})
+		all = append(all, Loss{"recording", "disk too slow", "datagrams", s.Recording.Shed},
+			Loss{"recording", "disk error", "datagrams", s.Recording.Failed})
 	}
 	return all
 }
 
-// Stored is how many reports were taken and written or are being gathered.
+// Stored returns the number of reports that were written or are being gathered.
 func (s Status) Stored() (n uint64) {
 	for _, w := range s.Workers {
 		n += w.Intake.Stored
@@ -159,7 +161,7 @@ func (s Status) Stored() (n uint64) {
 	return n
 }
 
-// handler serves the account and the stream of notices.
+// handler serves the status and the stream of notices.
 func (c *Collector) handler() http.Handler {
 	metrics := prometheus.NewPedanticRegistry()
 	metrics.MustRegister(exporter{c})
@@ -174,20 +176,20 @@ func (c *Collector) handler() http.Handler {
 	return mux
 }
 
-// shutdownTimeout is how long answers may take when a collector ends, writeTimeout how long
-// a client may take to read an event.
+// shutdownTimeout limits the time of open requests at shutdown, writeTimeout the
+// time that a client takes to read an event.
 const (
-	shutdownTimeout   = 2 * time.Second
-	writeTimeout = 10 * time.Second
+	shutdownTimeout = 2 * time.Second
+	writeTimeout    = 10 * time.Second
 )
 
-// requestGate knows when no request is being answered any more.
+// requestGate waits for open requests at shutdown.
 type requestGate struct {
 	mu   sync.RWMutex
 	over bool
 }
 
-// wrap lets requests through until it is shut.
+// wrap passes requests to h until the gate is closed.
 func (g *requestGate) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.RLock()
@@ -198,16 +200,16 @@ func (g *requestGate) wrap(h http.Handler) http.Handler {
 	})
 }
 
-// close waits for those that are inside and lets no other in.
+// close rejects new requests and waits for open ones.
 func (g *requestGate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true
 }
 
-// serveNotices streams immediate reports as server-sent events. A client that
-// does not keep up is told how many it missed, and one that does not read at all
-// is disconnected.
+// serveNotices streams immediate reports as server-sent events. A slow client gets
+// the number of events it missed, and one that does not read at all is
+// disconnected.
 func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// lockedTranslator guards a Translator over this process's memory.
+// lockedTranslator is a Translator for local memory with a lock.
 type lockedTranslator struct {
 	mu sync.Mutex
 	tr *translate.Translator
@@ -53,24 +53,23 @@ type worker struct {
 	conn       *udp.Conn
 	intake     *translate.Intake
 	router     *translate.Router
-	ticked        shard       // whose time this worker keeps, or nil
-	routerLock       sync.Locker // taken around the router, or nil where targets guard themselves
+	ticked     shard       // the shard whose Tick this worker calls, or nil
+	routerLock sync.Locker // held around the router, or nil if targets have locks
 	answerPort uint16
 	tap        func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
 
-	mu    sync.Mutex // of what follows, for Status
+	mu    sync.Mutex // guards the fields below, for Status
 	stats WorkerStats
 }
 
-// WorkerStats account for one socket.
+// WorkerStats are the counters of one socket.
 type WorkerStats struct {
-	Socket      udp.Stats             `json:"socket"`
-	Intake      translate.IntakeStats `json:"intake"`
-	LostAcks uint64                `json:"lost_answers"` // that could not be sent
+	Socket   udp.Stats             `json:"socket"`
+	Intake   translate.IntakeStats `json:"intake"`
+	LostAcks uint64                `json:"lost_acks"` // that could not be sent
 }
 
-// tick is how often time is looked at, of the waits of milliseconds that a
-// translator keeps.
+// tick is the interval of Tick calls; a translator's wait times are milliseconds.
 const tick = 2 * time.Millisecond
 
 func (w *worker) run(ctx context.Context) error {
@@ -96,8 +95,8 @@ func (w *worker) run(ctx context.Context) error {
 			lost++
 		}
 	}
-	// What the kernel has taken before the end was taken by us, as its sender
-	// sees it; it is read out, for some time if more comes.
+	// For a sender, datagrams that the kernel accepted before the end were
+	// received; they are read out, for a limited time if more arrive.
 	var ended, got model.Time
 	for {
 		if ctx.Err() != nil && ended == 0 {
@@ -133,16 +132,16 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// At the end a worker reads until nothing has come for a while, and no longer
-// than readOut. One look does not tell that the queue is empty: a signal may have
-// interrupted it.
+// At the end a worker reads until nothing has arrived for a while, and no longer
+// than readOut. One empty read does not prove that the queue is empty: a signal
+// may have interrupted it.
 const (
 	quiet   = 10 * time.Millisecond
 	readOut = time.Second
 )
 
-// ackAddr says where an answer goes: back to the port that reported, unless
-// another is set. The prototype's reporters have a port of their own for it.
+// ackAddr returns the destination of an ack: the port that reported, unless
+// another is set. The prototype's reporters have a separate port for it.
 func (w *worker) ackAddr(from netip.AddrPort, answer []byte) netip.AddrPort {
 	switch {
 	case len(answer) == dta.PrototypeAckSize:

@@ -22,33 +22,34 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// ClientConfig says how a translator reaches a collector.
+// ClientConfig configures a translator's connection to a collector.
 type ClientConfig struct {
 	Name      string         // of the translator
-	Collector string         // address of the collector's exchange, host:port
-	Local     netip.AddrPort // where packets come from and answers go. A real network card answers to port 4791
+	Collector string         // address of the collector's connection setup, host:port
+	Local     netip.AddrPort // source of packets and destination of answers. A real NIC answers to port 4791
 	Translate translate.Config
 	Requester rdma.RequesterConfig
 }
 
-// Client is a Translator behind a connection to a collector. It connects anew
-// whenever the connection ends.
+// Client is a Translator with a connection to a collector. It reconnects whenever
+// the connection ends.
 type Client struct {
 	cfg    ClientConfig
 	log    *slog.Logger
 	conn   *udp.Conn
-	busy   atomic.Bool // reports would find no room
+	busy   atomic.Bool // the window is too full for reports
 	plan   *translate.Plan
 	regs   []RegionAdvert
-	mu     sync.Mutex // of all below
+	mu     sync.Mutex // guards all below
 	req    *rdma.Requester
 	remote *translate.RDMAWriter
 	tr     *translate.Translator
 	exch   net.Conn
-	ended  chan struct{} // closed when the exchange's connection is
+	ended  chan struct{} // closed when the setup connection is
 }
 
-// Dial connects to a collector, learns its memories, and starts nothing.
+// Dial connects to a collector, gets the geometry of its memories, and starts
+// nothing.
 func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, err error) {
 	socket := udp.DefaultConfig(cfg.Local)
 	socket.Offload, socket.DontFragment, socket.Timeout = false, true, 2*time.Millisecond
@@ -62,7 +63,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 		}
 	}()
 	if c.conn.Local().Addr().IsUnspecified() {
-		return nil, fmt.Errorf("rocev2: send from %v, want the address that packets bear", cfg.Local)
+		return nil, fmt.Errorf("rocev2: send from %v, want the source address of packets", cfg.Local)
 	}
 	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(rand.Uint32()&(1<<24-1)|2)); err != nil {
 		return nil, err
@@ -88,14 +89,14 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	return c, nil
 }
 
-// offer is a connection that the collector agreed to.
+// offer is a connection that the collector accepted.
 type offer struct {
-	conn  net.Conn // of the exchange
+	conn  net.Conn // of the setup
 	psn   roce.PSN
 	reply Reply
 }
 
-// setUpConnection sets a connection up.
+// setUpConnection sets up a connection.
 func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
 	defer cancel()
@@ -132,7 +133,7 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// disconnect ends the connection.
+// disconnect closes the connection.
 func (c *Client) disconnect() {
 	c.req.Disconnect()
 	if c.exch != nil {
@@ -183,18 +184,18 @@ func (c *Client) PutRun(now model.Time, first *dta.Report, run []byte, count int
 	c.sendPending(now)
 }
 
-// sendPending sends what the requester has, and reports whether it has room for a batch
-// of reports with all their copies, twice over.
+// sendPending sends the requester's packets, and sets busy unless the window has
+// space for two batches of reports with all their copies.
 func (c *Client) sendPending(now model.Time) {
 	for pkt := c.req.Next(now); pkt != nil; pkt = c.req.Next(now) {
 		if _, err := c.conn.Send(c.req.Peer(), pkt); err != nil {
-			break // as if lost: it is sent again
+			break // as if lost: it is retransmitted
 		}
 	}
 	c.busy.Store(c.req.WindowFree() < c.cfg.Requester.Window/2)
 }
 
-// Tick writes what has waited long enough.
+// Tick writes paths and entries whose wait time is over.
 func (c *Client) Tick(now model.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +204,7 @@ func (c *Client) Tick(now model.Time) {
 	c.sendPending(now)
 }
 
-// Drain writes everything, before an end.
+// Drain writes everything, before shutdown.
 func (c *Client) Drain(now model.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,25 +212,25 @@ func (c *Client) Drain(now model.Time) {
 	c.sendPending(now)
 }
 
-// ClientStats account for a Client.
+// ClientStats are the counters of a Client.
 type ClientStats struct {
-	Connected        bool                  `json:"up"`
-	Requester rdma.RequesterStats   `json:"requester"`
+	Connected bool                      `json:"connected"`
+	Requester rdma.RequesterStats       `json:"requester"`
 	Remote    translate.RDMAWriterStats `json:"remote"`
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (c *Client) Stats() (translate.Stats, ClientStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tr.Stats(), ClientStats{c.req.Connected(), c.req.Stats(), c.remote.Stats()}
 }
 
-// Run takes answers and keeps the connection until ctx ends and everything is
-// acknowledged, or nothing answers any more.
+// Run handles answers and keeps the connection until ctx ends and everything is
+// acknowledged, or the collector no longer answers.
 func (c *Client) Run(ctx context.Context) error {
-	// Who comes last turns off the light: reports may still be put until ctx
-	// ends, and are acknowledged soon after, or never.
+	// Reports may still be put until ctx ends, and are acknowledged soon after,
+	// or never.
 	var end time.Time
 	for {
 		if ctx.Err() != nil {
@@ -257,7 +258,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// connected reports whether both the queue pair and its exchange live.
+// connected reports whether both the queue pair and its setup connection are up.
 func (c *Client) connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,7 +273,7 @@ func (c *Client) connected() bool {
 	}
 }
 
-// reconnect connects anew, once.
+// reconnect tries to connect again, once.
 func (c *Client) reconnect(ctx context.Context) {
 	c.mu.Lock()
 	c.disconnect()
@@ -285,18 +286,18 @@ func (c *Client) reconnect(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		c.log.Warn("collector is away", "error", err)
+		c.log.Warn("collector is unreachable", "error", err)
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 		}
 		return
 	}
-	c.log.Info("connected to the collector again", "collector", c.cfg.Collector)
+	c.log.Info("reconnected to the collector", "collector", c.cfg.Collector)
 }
 
-// applyOffer takes an offer. The collector's memories must be of the geometry that
-// was told first, wherever they are now.
+// applyOffer switches to an offered connection. The collector's memories must have
+// the same geometry as before; their addresses may differ.
 func (c *Client) applyOffer(o offer) error {
 	if len(o.reply.Regions) != len(c.regs) {
 		return fmt.Errorf("rocev2: collector has %d regions, want %d as before", len(o.reply.Regions), len(c.regs))
@@ -318,7 +319,7 @@ func (c *Client) applyOffer(o offer) error {
 	c.req.Connect(model.TimeOf(time.Now()), rdma.Path{Src: c.conn.Local(), Dst: o.reply.Addr}, o.reply.QPN, o.psn)
 	ended := make(chan struct{})
 	c.exch, c.ended = o.conn, ended
-	go func() { // until the other side ends, or this one hangs up and waits
+	go func() { // until the other side closes, or this one disconnects and waits
 		_, _ = o.conn.Read(make([]byte, 1))
 		close(ended)
 	}()

@@ -1,9 +1,8 @@
-// Package rocev2 brings collect/rdma to sockets: a Server opens a collector's
-// memory to writes over UDP port 4791 where no RDMA network card does, a
-// Client is a translator that writes a collector's memory from afar. A small
-// exchange over TCP sets a connection up; its fields are RDMA_CM's, so that a
-// set-up with a real card can take its place. The exchange's TCP connection
-// lasts as long as the queue pair.
+// Package rocev2 connects collect/rdma to sockets: a Server serves writes to a
+// collector's memory on UDP port 4791 where there is no RDMA NIC, a Client is a
+// translator that writes a remote collector's memory. A small exchange over TCP
+// sets up a connection; its fields are RDMA_CM's, so that a setup with a real NIC
+// can replace it. The TCP connection lasts as long as the queue pair.
 package rocev2
 
 import (
@@ -21,33 +20,33 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// ControlPort is the TCP port of the exchange: the prototype's for Key-Write.
+// ControlPort is the TCP port of connection setup: the prototype's for Key-Write.
 const ControlPort = 1337
 
-// Request is a translator's: the fields of RDMA_CM's REQ.
+// Request is the translator's message: the fields of RDMA_CM's REQ.
 type Request struct {
-	Name string         `json:"name"` // of the translator: a second request with it ends the first connection
-	Addr netip.AddrPort `json:"addr"` // where its packets come from
+	Name string         `json:"name"` // of the translator: a second request with it closes the first connection
+	Addr netip.AddrPort `json:"addr"` // source of its packets
 	QPN  roce.QPN       `json:"qpn"`
 	PSN  roce.PSN       `json:"psn"` // of its first packet
 }
 
-// Reply is the collector's: the fields of REP, and as private data what the
-// prototype sends behind it, the regions.
+// Reply is the collector's message: the fields of REP, and as private data the
+// regions, which the prototype sends after it.
 type Reply struct {
 	Error   string         `json:"error,omitempty"`
-	Addr    netip.AddrPort `json:"addr"` // where packets go
+	Addr    netip.AddrPort `json:"addr"` // destination of packets
 	QPN     roce.QPN       `json:"qpn"`
 	MTU     int            `json:"mtu"`
-	Regions []RegionAdvert       `json:"regions"`
+	Regions []RegionAdvert `json:"regions"`
 	Heads   []uint64       `json:"heads"` // entries ever written to each list
 }
 
-// RegionAdvert is one region.
+// RegionAdvert describes one region.
 type RegionAdvert struct {
 	Kind     string          `json:"kind"`
 	Geometry json.RawMessage `json:"geometry"`
-	Addr     uint64          `json:"addr,string"` // no JSON number holds 64 bits everywhere
+	Addr     uint64          `json:"addr,string"` // not every JSON reader supports numbers of 64 bits
 	Length   uint64          `json:"length"`
 	RKey     uint32          `json:"rkey"`
 }
@@ -110,9 +109,9 @@ func advertise(r *region.Region, at rdma.Region) RegionAdvert {
 	return RegionAdvert{Kind: h.Kind, Geometry: h.Geometry, Addr: at.Addr, Length: at.Length, RKey: at.RKey}
 }
 
-// countingMemory counts what comes by RDMA as the structures' own writers do, so that
-// readers know how full the memory is. Each copy of an addition counts in
-// full, so the sum of additions errs on the safe side.
+// countingMemory counts writes by RDMA as the structures' writers do, so that
+// readers know the load of the memory. Each copy of an addition counts in full,
+// so the sum of additions errs on the safe side.
 type countingMemory struct {
 	*region.Region
 	cell region.WriterCounters

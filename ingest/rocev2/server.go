@@ -21,32 +21,33 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// ServerConfig says where a Server listens.
+// ServerConfig holds the addresses of a Server.
 type ServerConfig struct {
 	RoCE    netip.AddrPort // packets; a full address, since the invariant CRC covers it
-	Control netip.AddrPort // the exchange
+	Control netip.AddrPort // connection setup
 }
 
-// maxQueues is the most translators of a collector, as in the prototype, and
-// maxExchanges the most connections: a few more, so that one whose connection has
-// died can set up another. maxRequest bounds what a stranger can have us read.
+// maxQueues is the maximum number of translators of a collector, as in the
+// prototype, and maxExchanges that of setup connections: a few more, so that a
+// translator whose connection is dead can set up another. maxRequest limits the
+// length of a request from an unknown client.
 const (
 	maxQueues    = 256
 	maxExchanges = 2 * maxQueues
 	maxRequest   = 4 << 10
 )
 
-// Server opens memory to writes.
+// Server serves RDMA writes to memory.
 type Server struct {
 	conn    *udp.Conn
 	control net.Listener
 	memory  *translate.Memory
 	log     *slog.Logger
 
-	mu        sync.Mutex // of all below
+	mu        sync.Mutex // guards all below
 	responder *rdma.Responder
 	adverts   []RegionAdvert
-	lists     int                 // how many of the adverts, at the end, are lists
+	lists     int                 // number of adverts, at the end, that are lists
 	peers     map[string]*session // by name
 	writer    string              // the translator that has the lists
 	stats     ServerStats
@@ -58,15 +59,15 @@ type session struct {
 	qp   roce.QPN
 }
 
-// ServerStats account for a Server.
+// ServerStats are the counters of a Server.
 type ServerStats struct {
 	Socket    udp.Stats           `json:"socket"`
 	Responder rdma.ResponderStats `json:"responder"`
 	Peers     int                 `json:"peers"`
 }
 
-// NewServer opens sockets over memory, and starts nothing. notify, which may
-// be nil, is told of immediate writes.
+// NewServer opens sockets for memory, and starts nothing. notify, which may be
+// nil, is called for immediate writes.
 func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primitive, uint32), log *slog.Logger) (*Server, error) {
 	if a := cfg.RoCE.Addr(); !a.IsValid() || a.IsUnspecified() {
 		return nil, fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", cfg.RoCE)
@@ -98,16 +99,16 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 	return s, nil
 }
 
-// Addr is where packets are taken.
+// Addr is the address that receives packets.
 func (s *Server) Addr() netip.AddrPort { return s.conn.Local() }
 
-// Control is where connections are set up.
+// Control is the address of connection setup.
 func (s *Server) Control() net.Addr { return s.control.Addr() }
 
 // Close frees what NewServer opened, without Run.
 func (s *Server) Close() error { return errors.Join(s.control.Close(), s.conn.Close()) }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, acceptErr, s.conn.Close())
 }
 
-// accept lets translators set up connections until ctx ends.
+// accept accepts setup connections of translators until ctx ends.
 func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 	room := make(chan struct{}, maxExchanges)
 	for {
@@ -158,7 +159,8 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("rocev2: accept: %w", err)
 		case err != nil:
-			// Files may have run out, which passes; memory is served meanwhile.
+			// File descriptors may be exhausted for a while; memory is served
+			// meanwhile.
 			s.log.Warn("accept a translator", "error", err)
 			time.Sleep(acceptAgain)
 			continue
@@ -180,19 +182,19 @@ func (s *Server) handlePacket(from netip.AddrPort, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answer := s.responder.Handle(from, payload); answer != nil {
-		// A lost answer is asked for again.
+		// A lost answer is requested again.
 		_, _ = s.conn.Send(from, answer)
 	}
 }
 
-// exchangeTime is how long each side of the exchange may take, acceptAgain after
-// how long connections are accepted again when that failed.
+// exchangeTime limits the time of each side of the setup, acceptAgain is the delay
+// before the next accept after a failure.
 const (
 	exchangeTime = 5 * time.Second
 	acceptAgain  = 100 * time.Millisecond
 )
 
-// serveConnection sets up a connection and waits for its end.
+// serveConnection sets up a connection and waits until it is closed.
 func (s *Server) serveConnection(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -212,11 +214,11 @@ func (s *Server) serveConnection(ctx context.Context, conn net.Conn) {
 	}
 	s.log.Info("translator connected", "name", req.Name, "from", req.Addr, "qp", reply.QPN)
 	_ = conn.SetDeadline(time.Time{})
-	_, _ = conn.Read(make([]byte, 1)) // until the other side ends
+	_, _ = conn.Read(make([]byte, 1)) // until the other side closes
 }
 
-// admitTranslator makes a queue pair. The one that the translator had before ends first,
-// so that nothing it may still send is executed behind what is told here.
+// admitTranslator makes a queue pair. The translator's previous one is destroyed
+// first, so that none of its packets is executed after the heads in this reply.
 func (s *Server) admitTranslator(req Request, me *session) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +255,7 @@ func (s *Server) admitTranslator(req Request, me *session) Reply {
 	return reply
 }
 
-// endSession ends a session, unless another has taken its place.
+// endSession ends a session, unless another has replaced it.
 func (s *Server) endSession(name string, me *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
