@@ -16,9 +16,9 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// TestBrowser drives the page with Chromium against a demo: every view, an
-// incast by clicking and all that follows from it, accessibility, and the frames
-// of a large fabric. WEFT_SHOTS keeps pictures in a folder.
+// TestBrowser tests the console with Chromium against a demo: every view, an incast
+// injected by clicking and its diagnosis, accessibility, and the frame times of a
+// large fabric. WEFT_SHOTS keeps screenshots in a folder.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while")
@@ -26,11 +26,11 @@ func TestBrowser(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	for _, need := range []string{"node", "chromium"} {
 		if _, err := exec.LookPath(need); err != nil {
-			t.Skipf("no %s here, so the page is not tried in a browser", need)
+			t.Skipf("%s is not installed, so the console is not tested in a browser", need)
 		}
 	}
 	if _, err := os.Stat("web/node_modules/playwright-core"); err != nil {
-		t.Skip("web/node_modules is not there (make test installs it where Node 20 is), so the page is not tried in a browser")
+		t.Skip("web/node_modules is missing (make test installs it with Node 20), so the console is not tested in a browser")
 	}
 	s, err := live.NewSystem(live.Options{
 		Config: live.DefaultConfig(), Pace: 0.02, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0",

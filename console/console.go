@@ -1,7 +1,7 @@
-// Package console is the page that operators look at: the fabric's map,
-// incidents with their causes, flows, ports, traces, probes, and the lab of a
-// demo. It speaks only the API of control/api, loads nothing from elsewhere,
-// and is embedded in the binary as it was built from web; docs/console.md.
+// Package console is the web console: map of the fabric, incidents and their
+// causes, flows, ports, traces, probes, and the lab of a demo. It uses only the API
+// of control/api and loads nothing from other hosts. The build of web is embedded in
+// the binary. For users: docs/console.md.
 package console
 
 import (
@@ -12,11 +12,11 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Files is the built page, with index.html at its root.
+// Files returns the built console, with index.html at its root.
 func Files() fs.FS {
-	page, err := fs.Sub(dist, "dist")
+	files, err := fs.Sub(dist, "dist")
 	if err != nil {
-		panic(err) // the name is ours
+		panic(err) // dist is embedded
 	}
-	return page
+	return files
 }

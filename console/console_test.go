@@ -16,19 +16,19 @@ import (
 	"github.com/weft-telemetry/weft/console"
 )
 
-// firstLoad is the most that a page may cost before it shows something, gzipped.
+// firstLoad bounds the gzipped bytes that load before the first view is visible.
 const firstLoad = 400 << 10
 
-// imports finds what a script asks for at once, import() waits; assets what the
-// index does.
+// imports finds the static imports of a script, not import(); assets finds the
+// files that index.html loads.
 var (
 	imports = regexp.MustCompile(`(?:from|import)\s*"(\./[^"]+)"`)
 	assets  = regexp.MustCompile(`(?:src|href)="(\./[^"]+)"`)
 )
 
-// TestFirstLoad: what the index and the first view need is small.
+// TestFirstLoad: the index and the first view are small.
 func TestFirstLoad(t *testing.T) {
-	page := console.Files()
+	files := console.Files()
 	seen := map[string]bool{}
 	sum := 0
 	var load func(name string)
@@ -37,21 +37,21 @@ func TestFirstLoad(t *testing.T) {
 			return
 		}
 		seen[name] = true
-		data, err := fs.ReadFile(page, name)
+		data, err := fs.ReadFile(files, name)
 		if err != nil {
-			t.Fatalf("the page asks for %s: %v", name, err)
+			t.Fatalf("the console loads %s: %v", name, err)
 		}
 		sum += zipped(t, data)
-		asks := imports
+		loads := imports
 		if name == "index.html" {
-			asks = assets
+			loads = assets
 		}
-		for _, m := range asks.FindAllSubmatch(data, -1) {
+		for _, m := range loads.FindAllSubmatch(data, -1) {
 			load(path.Join(path.Dir(name), string(m[1])))
 		}
 	}
 	load("index.html")
-	views, err := fs.Glob(page, "assets/Map-*")
+	views, err := fs.Glob(files, "assets/Map-*")
 	if err != nil || len(views) < 2 {
 		t.Fatalf("script and style of the first view: %v, %v", views, err)
 	}
@@ -64,7 +64,7 @@ func TestFirstLoad(t *testing.T) {
 	t.Logf("first load: %d bytes gzipped in %d files", sum, len(seen))
 	for name := range seen {
 		if strings.Contains(name, "Provenance") || strings.Contains(name, "uplot") {
-			t.Errorf("%s is loaded at once, want only when it is seen", name)
+			t.Errorf("%s is loaded at the start, want on first use", name)
 		}
 	}
 }
@@ -82,19 +82,19 @@ func zipped(t *testing.T, data []byte) int {
 	return b.Len()
 }
 
-// elsewhere finds addresses of other machines. Names of XML are none.
-var elsewhere = regexp.MustCompile(`https?://[^"'\s)\x60]+`)
+// otherHosts finds URLs of other hosts, except XML namespaces.
+var otherHosts = regexp.MustCompile(`https?://[^"'\s)\x60]+`)
 
-// TestNothingFromElsewhere: the page works where there is no internet.
-func TestNothingFromElsewhere(t *testing.T) {
+// TestNoOtherHosts: the console works without internet access.
+func TestNoOtherHosts(t *testing.T) {
 	err := fs.WalkDir(console.Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		data, err := fs.ReadFile(console.Files(), name)
-		for _, u := range elsewhere.FindAllString(string(data), -1) {
+		for _, u := range otherHosts.FindAllString(string(data), -1) {
 			if !strings.HasPrefix(u, "http://www.w3.org/") && !strings.HasPrefix(u, "https://svelte.dev/e/") {
-				t.Errorf("%s names %s", name, u)
+				t.Errorf("%s contains %s", name, u)
 			}
 		}
 		return err
@@ -104,24 +104,24 @@ func TestNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestPageIsOfItsSource builds the page anew and compares it with what is
-// committed; so it does with the types of the API. It wants Node 20 and the
-// packages of web, which make console installs.
-func TestPageIsOfItsSource(t *testing.T) {
+// TestBuildIsCurrent builds the console and the API types and compares them with
+// the committed files. It needs Node 20 and the packages of web, which make console
+// installs.
+func TestBuildIsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("building takes a while")
 	}
 	npx, err := exec.LookPath("npx")
 	if err != nil {
-		t.Skip("no Node here, so the committed page is not compared with its source")
+		t.Skip("Node is not installed, so the committed build is not compared with its source")
 	}
 	version, err := exec.Command("node", "--version").Output()
 	major, _ := strconv.Atoi(strings.Split(strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), ".")[0])
 	if err != nil || major < 20 {
-		t.Skipf("Node %s, want 20 or newer to compare the committed page with its source", version)
+		t.Skipf("Node %s, want 20 or newer to compare the committed build with its source", version)
 	}
 	if _, err := os.Stat("web/node_modules/vite"); err != nil {
-		t.Skip("web/node_modules is not there (make test installs it where Node 20 is), so the committed page is not compared with its source")
+		t.Skip("web/node_modules is missing (make test installs it with Node 20), so the committed build is not compared with its source")
 	}
 	dir := t.TempDir()
 	run := func(args ...string) {
@@ -141,7 +141,7 @@ func TestPageIsOfItsSource(t *testing.T) {
 	}
 	kept, err := os.ReadFile("web/src/api/schema.d.ts")
 	if err != nil || !bytes.Equal(fresh, kept) {
-		t.Errorf("web/src/api/schema.d.ts is not of control/api/openapi.json (%v): run make console", err)
+		t.Errorf("web/src/api/schema.d.ts is out of date with control/api/openapi.json (%v): run make console", err)
 	}
 }
 
@@ -164,11 +164,11 @@ func compare(t *testing.T, fresh, kept fs.FS) {
 	want, got := files(fresh), files(kept)
 	for name, data := range want {
 		if got[name] != data {
-			t.Errorf("dist/%s is not what web builds: run make console and commit", name)
+			t.Errorf("dist/%s is out of date: run make console and commit", name)
 		}
 	}
 	for name := range got {
-		if _, there := want[name]; !there {
+		if _, built := want[name]; !built {
 			t.Errorf("dist/%s is no longer built: run make console and commit", name)
 		}
 	}

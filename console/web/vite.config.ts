@@ -1,8 +1,8 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
-// The page is embedded in the binary and committed, so the same source must
-// give the same bytes: names hold hashes of contents, nothing holds a date.
+// The build is embedded in the binary and committed, so equal sources must give
+// equal bytes: file names contain hashes of the content, no file contains a date.
 export default defineConfig({
   plugins: [svelte()],
   base: './',

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"maps"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
@@ -164,6 +166,12 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	one("trace.latency", filter.Duration, "from first to last hop, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
 	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
 	interfaces := interfaceNumbers(f)
+	one("trace.debug", filter.Bool, "marked by its sender", func(t *record.Trace) filter.Value {
+		return filter.BoolValue(strings.Contains(t.Why, "debug"))
+	})
+	one("trace.protocol", filter.Bool, "of a network protocol: BGP, PFC, RDMA control", func(t *record.Trace) filter.Value {
+		return filter.BoolValue(strings.Contains(t.Why, "protocol"))
+	})
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
 		field := filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i >= len(v.Hops) {

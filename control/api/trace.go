@@ -20,7 +20,7 @@ type TraceSummary struct {
 	ID          string    `json:"id"`
 	Time        time.Time `json:"time" doc:"Time at the first hop"`
 	Flow        FlowRef   `json:"flow"`
-	End         string    `json:"end" enum:"unknown,arrived,lost,looped,unsettled" doc:"What became of it; lost: last seen before its destination"`
+	End         string    `json:"end" enum:"unknown,arrived,lost,looped,unsettled" doc:"How the trace ended; lost: last seen before the destination"`
 	Why         string    `json:"why" doc:"Why the packet was mirrored"`
 	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by the clocks of both switches"`
 	LostMirrors int       `json:"lost_mirrors" doc:"Mirrored copies known to be missing"`

@@ -1,5 +1,5 @@
-// The page in a real browser against a running demo: browser.mjs URL [SHOTS].
-// Prints what it measures; the exit code is 1 when something is not as it should.
+// Tests the console in Chromium against a running demo: browser.mjs URL [SHOTS].
+// Prints measurements; the exit code is 1 after a failure.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,7 +9,7 @@ import { fatTree, states } from './fabric.mjs';
 const [, , base, shots] = process.argv;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const patience = 120_000; // machines that test are slow; every wait is for a condition
+const patience = 120_000; // test machines are slow; every wait is for a condition
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
 
 async function open(size = { width: 1280, height: 800 }, colorScheme = 'light') {
@@ -19,14 +19,14 @@ async function open(size = { width: 1280, height: 800 }, colorScheme = 'light') 
   shown = page;
   page.on('console', (m) => m.type() === 'error' && errors.push(`${m.text()} ${m.location().url}`));
   page.on('pageerror', (e) => errors.push(e.message));
-  page.on('request', (r) => assert.equal(new URL(r.url()).host, new URL(base).host, `request to elsewhere: ${r.url()}`));
+  page.on('request', (r) => assert.equal(new URL(r.url()).host, new URL(base).host, `request to another host: ${r.url()}`));
   return page;
 }
-let shown; // the page that is looked at
+let shown; // the current page
 const errors = [];
 const check = (what) => assert.deepEqual(errors.splice(0), [], `${what}: errors in the console`);
 
-/** accessible runs axe-core and wants nothing serious. */
+/** accessible runs axe-core and fails on serious violations. */
 async function accessible(page, what) {
   await page.evaluate(axe);
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
@@ -45,12 +45,12 @@ process.on('uncaughtException', async (e) => {
   console.log(e, '\nerrors in the console:', errors, '\nat', shown?.url(), '\n' + text?.slice(0, 1800));
   process.exit(1);
 });
-/** saved clicks on a button that saves a file, and returns what is in it. */
+/** saved clicks a save button and returns the content of the file. */
 async function saved(where, format) {
   const [download] = await Promise.all([where.page().waitForEvent('download'), where.getByRole('button', { name: format }).first().click()]);
   return readFileSync(await download.path());
 }
-/** drawing saves as SVG, and counts elements: what is not XML has none. */
+/** drawing saves as SVG and counts elements, which also checks that it is XML. */
 async function drawing(where, what, ...wanted) {
   const text = (await saved(where, 'SVG')).toString();
   const marks = await where.page().evaluate((t) => new DOMParser().parseFromString(t, 'image/svg+xml').querySelectorAll('svg > *').length, text);
@@ -62,12 +62,12 @@ const page = await open();
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
 
-// Every view, by its keys.
-for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probe and debug'], ['c', 'Counters'], ['s', 'Slow flows'], ['h', 'Health'], ['m', 'Fabric map']]) {
+// Every view, by its shortcut.
+for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['h', 'Health'], ['m', 'Fabric map']]) {
   await page.keyboard.press('g');
   await page.keyboard.press(key);
   await page.getByRole('heading', { level: 1, name: title }).waitFor();
-  await page.getByText('Asking the controller').first().waitFor({ state: 'detached' });
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
   await accessible(page, title);
   check(title);
 }
@@ -75,39 +75,39 @@ await page.keyboard.press('?');
 await page.getByRole('dialog', { name: 'Help' }).waitFor();
 await page.keyboard.press('Escape');
 
-// The map in all its formats.
+// The map in all formats.
 await drawing(page.locator('.stage'), 'the map', '>tor2<', '>spine0<');
 assert.match((await saved(page.locator('.stage'), 'dot')).toString(), /^graph "fat-tree-4" \{[^]*"tor2" -- "[^]*\}\n$/);
 assert.equal(JSON.parse(await saved(page.locator('.stage'), 'JSON')).nodes.length, 36);
 assert.equal((await saved(page.locator('.stage'), 'PNG')).toString('latin1', 1, 4), 'PNG');
 
-// A node by search, at once after a dialog, its panel, a port of it with its series.
+// A node by search, right after a dialog; its panel; one of its ports with charts.
 await page.keyboard.press('/');
 await page.getByRole('combobox', { name: 'Search' }).fill('tor2');
 await page.keyboard.press('Enter');
 await page.getByRole('complementary').getByRole('heading', { name: /^tor2/ }).waitFor();
-await page.getByRole('complementary').getByRole('link', { name: '1', exact: true }).click();
+await page.getByRole('complementary').getByRole('link', { name: 'Ethernet0', exact: true }).click();
 await drawing(page.getByRole('figure', { name: /^Queue/ }), 'a chart', '>Queue<');
 await accessible(page, 'panel of a port');
 check('panels');
 
-// An incast by clicking: chosen, put on a host of the map, found, named right.
+// An incast by clicking: selected, injected at a host on the map, detected correctly.
 await page.goto(base + '#/lab');
 await page.getByRole('button', { name: /^Incast/ }).click();
 await clickNode(page, 'h4');
-await page.getByRole('button', { name: 'Break h4' }).click();
+await page.getByRole('button', { name: 'Inject at h4' }).click();
 const fault = page.getByRole('row', { name: /incast.*user/ }).first();
 await fault.getByText('right').waitFor();
-console.log('incast found after', await fault.getByRole('cell').nth(8).innerText(), 'of the fabric');
+console.log('incast detected after', await fault.getByRole('cell').nth(8).innerText(), 'of fabric time');
 await fault.getByRole('link').click();
 await page.getByRole('heading', { level: 1, name: /^incast at / }).waitFor();
 check('incident');
 
-// Its graph, and a culprit followed to its way.
+// Its provenance graph, and the path of a culprit.
 await page.getByRole('region', { name: /^Provenance graph, [1-9]/ }).waitFor();
 await accessible(page, 'incident');
-const places = { incident: page.url() };
-if (shots) await pictures({ map: base + '#/map', ...places, lab: base + '#/lab?kind=incast&node=h4' });
+const urls = { incident: page.url() };
+if (shots) await pictures({ map: base + '#/map', ...urls, lab: base + '#/lab?kind=incast&node=h4' });
 await drawing(page.getByRole('region', { name: 'Provenance', exact: true }), 'a provenance graph');
 assert.match((await saved(page.getByRole('region', { name: 'Provenance', exact: true }), 'dot')).toString(), /^digraph/);
 const culprit = page.getByRole('region', { name: 'Culprits' }).getByRole('link', { name: /→ h4$/ }).first();
@@ -116,7 +116,7 @@ await page.getByRole('region', { name: 'Hops' }).getByRole('row').nth(2).waitFor
 await page.getByRole('heading', { level: 1, name: /→ h4/ }).waitFor();
 await accessible(page, 'flow');
 check('flow');
-places.flow = page.url();
+urls.flow = page.url();
 
 // A trace and its capture.
 await page.goto(base + '#/traces?last=1h&filter=trace.hops%20>%201');
@@ -130,45 +130,44 @@ await headers.getByText('TTL').first().hover();
 assert.equal(await page.locator('.byte.on').count(), 1, 'a TTL is one byte, which is marked');
 await accessible(page, 'trace');
 check('trace');
-places.trace = page.url();
+urls.trace = page.url();
 
-// A heat map, and the ports behind it.
+// A heat map, and the view of a port.
 await page.goto(base + '#/ports?last=1s');
 await page.getByRole('list', { name: 'Ports' }).getByRole('link').first().waitFor();
-await drawing(page.locator('main'), 'a heat map', ':');
+await drawing(page.locator('main'), 'a heat map', '→');
 await page.getByRole('list', { name: 'Ports' }).getByRole('link').first().click();
 await page.getByRole('figure', { name: /^Load/ }).waitFor();
 await accessible(page, 'port');
 check('ports');
-places.port = page.url();
+urls.port = page.url();
 
-// A probe over a link and a mark on a host's packets: what comes of them arrives.
-await page.goto(base + '#/probes?link=leaf0:3&host=h4');
+// A probe over a link and a mark on a host's packets, with their results.
+await page.goto(base + '#/probes?link=leaf0:Ethernet8&host=h4');
 await page.getByRole('button', { name: 'Send probes' }).click();
 await page.getByRole('region', { name: 'Probes' }).getByText('done').first().waitFor();
-await page.getByRole('button', { name: 'Set the mark' }).click();
+await page.getByRole('button', { name: 'Set mark' }).click();
 await page.getByRole('region', { name: 'Marks' }).getByRole('cell', { name: /^h4/ }).first().waitFor();
 await accessible(page, 'probes');
 check('probes');
 
 // A counter: its filter, its name, its series.
 await page.goto(base + '#/counters');
-await page.getByRole('combobox', { name: 'Filter of packets' }).fill('udp');
+await page.getByRole('combobox', { name: 'Packet filter' }).fill('udp');
 await page.keyboard.press('Escape');
 await page.keyboard.press('Enter');
 await page.getByRole('textbox', { name: 'Name' }).fill('rdma');
-await page.getByRole('button', { name: 'Count', exact: true }).click();
+await page.getByRole('button', { name: 'Add counter', exact: true }).click();
 await page.getByRole('link', { name: 'rdma' }).click();
-await page.getByRole('figure', { name: /^Packets in/ }).waitFor();
+await page.getByRole('figure', { name: /^Packets per/ }).waitFor();
 await accessible(page, 'counter');
 check('counters');
-places.counter = page.url();
+urls.counter = page.url();
 
-// A flow that somebody finds slow: flows of a demo end soon, so the page says
-// that this one has; what reports look like, a tenant sees.
+// A report of an unknown flow is refused; a tenant shows what reports look like.
 await page.goto(base + '#/slow-flows');
 await page.getByRole('textbox', { name: 'Flow' }).fill('udp 10.0.0.2:9 > 10.1.0.2:4791');
-await page.getByRole('button', { name: 'Ask why' }).click();
+await page.getByRole('button', { name: 'Diagnose' }).click();
 await page.getByRole('alert').getByText('not a flow that a host sends').waitFor();
 await accessible(page, 'slow flows');
 assert.equal(errors.splice(0).filter((e) => e.includes('404')).length, 1, 'one report was refused');
@@ -176,10 +175,10 @@ await tenant();
 check('slow flows');
 if (shots) {
   const view = (name) => [name.split('?')[0], `${base}#/${name}`];
-  await pictures({ ...places, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
+  await pictures({ ...urls, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
 }
 
-// The past: the slider asks the store.
+// The past: the slider loads a state from the store.
 await page.goto(base + '#/map');
 const past = page.waitForResponse((r) => r.url().includes('/state?at=') && r.ok());
 await page.getByRole('slider', { name: 'Time' }).focus();
@@ -189,7 +188,7 @@ assert.match(page.url(), /at=/);
 check('replay');
 await page.context().close();
 
-// Dark colours have contrast of their own.
+// The dark theme has its own contrast.
 const dark = await open(undefined, 'dark');
 for (const view of ['#/map', '#/incidents', '#/lab', '#/health']) {
   await dark.goto(base + view);
@@ -202,15 +201,15 @@ await dark.context().close();
 await large();
 await browser.close();
 
-/** tenant sees its slow flows, and nothing else of the page. */
+/** tenant checks that a tenant sees only the view of slow flows. */
 async function tenant() {
   const theirs = await open();
   const flow = 'udp 10.0.0.2:9 > 10.1.0.2:4791';
-  const verdicts = [{ anomaly: 'backpressure', root_cause: 'flows', confidence: 0.9, role: 'victim', your_culprits: [], your_victims: [flow], others_involved: true, advice: 'The cause is not yours; the operator sees it.' }];
-  await theirs.route('**/api/v1/topology', (r) => r.fulfill({ status: 403, json: { detail: 'a tenant may only report slow flows' } }));
+  const verdicts = [{ anomaly: 'backpressure', root_cause: 'flows', confidence: 0.9, role: 'victim', your_culprits: [], your_victims: [flow], others_involved: true, advice: 'Your flows are not the cause. The operator sees the details.' }];
+  await theirs.route('**/api/v1/topology', (r) => r.fulfill({ status: 403, json: { detail: 'a tenant may only report its own slow flows' } }));
   await theirs.route('**/api/v1/slow-flows', (r) => r.fulfill({ json: { items: [{ id: 'c2', flow, time: '2026-01-01T00:00:01Z', state: 'waiting', verdicts: [] }, { id: 'c1', flow, time: '2026-01-01T00:00:00Z', state: 'done', verdicts }] } }));
   await theirs.goto(base);
-  await theirs.getByText('The cause is not yours').waitFor();
+  await theirs.getByText('Your flows are not the cause').waitFor();
   assert.equal(await theirs.getByRole('navigation').getByRole('link').count(), 1, 'views of a tenant');
   await accessible(theirs, 'tenant');
   await theirs.context().close();
@@ -218,7 +217,7 @@ async function tenant() {
   shown = page;
 }
 
-/** large measures how a fat-tree of 1344 nodes moves, folded and not. */
+/** large measures panning and zooming of a fat-tree with 1344 nodes, collapsed and expanded. */
 async function large() {
   const topology = fatTree(16);
   const big = await open({ width: 1920, height: 1080 });
@@ -228,7 +227,7 @@ async function large() {
   const canvas = big.locator('canvas[role=application]');
   await canvas.waitFor();
   for (const folded of [true, false]) {
-    if (!folded) await big.getByRole('button', { name: 'Fold pods' }).click();
+    if (!folded) await big.getByRole('button', { name: 'Collapse pods' }).click();
     await big.waitForTimeout(300);
     if (shots) await big.screenshot({ path: `${shots}/k16-${folded ? 'folded' : 'whole'}.png` });
     for (const [what, move] of [['zoomed', (i) => big.mouse.wheel(0, i % 20 < 10 ? -60 : 60)], ['moved', (i) => big.mouse.move(700 + 8 * Math.abs((i % 60) - 30), 400 + 4 * Math.abs((i % 40) - 20))]]) {
@@ -239,16 +238,16 @@ async function large() {
       for (let i = 0; !done; i++) await move(i);
       if (what === 'moved') await big.mouse.up();
       const { gap50, gap95, draw50, draw95 } = await frames;
-      const say = (x) => x.toFixed(1) + ' ms';
-      console.log(`k=16 ${folded ? 'folded' : 'whole'}, ${what}: frame ${say(gap50)} (95%: ${say(gap95)}), drawing ${say(draw50)} (95%: ${say(draw95)})`);
-      assert.ok(draw50 > 0, `the map was drawn while it was ${what}`);
+      const ms = (x) => x.toFixed(1) + ' ms';
+      console.log(`k=16 ${folded ? 'collapsed' : 'expanded'}, ${what}: frame ${ms(gap50)} (95%: ${ms(gap95)}), drawing ${ms(draw50)} (95%: ${ms(draw95)})`);
+      assert.ok(draw50 > 0, `the map was not drawn while it was ${what}`);
     }
   }
   check('k=16');
   await big.context().close();
 }
 
-/** gaps are the times that frames take which show the map at another place, 30 of them. */
+/** gaps measures 30 frames that show the map at a new position. */
 async function gaps(canvas) {
   const gap = [];
   const draw = [];
@@ -267,14 +266,14 @@ async function gaps(canvas) {
   return { gap50: at(gap, 0.5), gap95: at(gap, 0.95), draw50: at(draw, 0.5), draw95: at(draw, 0.95) };
 }
 
-/** pictures keeps what the documentation shows. */
-async function pictures(places) {
+/** pictures takes the screenshots of the documentation. */
+async function pictures(urls) {
   for (const [name, size, colour] of [['', { width: 1280, height: 800 }, 'light'], ['-wide', { width: 1920, height: 1080 }, 'dark']]) {
     const p = await open(size, colour);
-    for (const [view, to] of Object.entries(places)) {
+    for (const [view, to] of Object.entries(urls)) {
       await p.goto(to);
       await p.getByText('live', { exact: true }).waitFor();
-      await p.waitForTimeout(2500); // states and answers come
+      await p.waitForTimeout(2500); // until states and responses arrive
       await p.screenshot({ path: `${shots}/${view}${name}.png` });
     }
     await p.context().close();

@@ -1,4 +1,4 @@
-// A fat-tree of any size as the API describes one, with states to draw.
+// A fat-tree of any size as in the API, with states to draw.
 
 export function fatTree(k) {
   const nodes = new Map();
@@ -8,8 +8,8 @@ export function fatTree(k) {
   const join = (a, b) => {
     const [x, y] = [nodes.get(a), nodes.get(b)];
     const [p, q] = [x.ports.length + 1, y.ports.length + 1];
-    x.ports.push({ port: p, name: `Ethernet${p}`, peer: b, peer_port: q, rate_bps: 1e11 });
-    y.ports.push({ port: q, name: `Ethernet${q}`, peer: a, peer_port: p, rate_bps: 1e11 });
+    x.ports.push({ port: p, interface: `Ethernet${4 * (p - 1)}`, peer: b, peer_port: q, rate_bps: 1e11 });
+    y.ports.push({ port: q, interface: `Ethernet${4 * (q - 1)}`, peer: a, peer_port: p, rate_bps: 1e11 });
     links.push({ a: { node: a, port: p }, b: { node: b, port: q }, rate_bps: 1e11, delay_ns: 1000 });
   };
   for (let s = 0; s < half * half; s++) add(`spine${s}`, 'spine', 3);
@@ -30,7 +30,7 @@ export function fatTree(k) {
   return { name: `fat-tree-${k}`, nodes: [...nodes.values()], links };
 }
 
-/** states is one event stream with a full state: load everywhere, some trouble. */
+/** states returns an event stream with one full state: load everywhere, some queues, pauses and losses. */
 export function states(topology) {
   let seed = 7;
   const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
