@@ -58,6 +58,9 @@ type Config struct {
 	// SelfPolling says that hosts poll about their slow flows by themselves, and
 	// cannot be told to: a client's complaint waits for what they cause.
 	SelfPolling bool
+	// Passive requests no further evidence for incidents: marks, probes, polls and
+	// more labels add packets to the fabric, and change what is observed.
+	Passive bool
 	// LastDiagnosis is the number of the last one of an earlier controller, whose
 	// numbers go on here. That of the last incident is in Incidents.
 	LastDiagnosis uint64

@@ -45,7 +45,7 @@ func (c *Controller) runTimers(now model.Time) {
 
 // requestEvidence asks for the evidence that an incident lacks, each source once.
 func (c *Controller) requestEvidence(in *incident.Incident) {
-	if in.Closed || in.Severity() == anomaly.Notice {
+	if c.cfg.Passive || in.Closed || in.Severity() == anomaly.Notice {
 		return
 	}
 	for _, s := range in.MissingSources() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,8 +111,8 @@ func (f *counterFlags) run(a *app, cmd *cobra.Command, file string, names []stri
 	}
 	if t.isScenario() {
 		for _, name := range names { // find unknown names before the run
-			if _, err := t.Counter(ctx, name, r, f.step); err != nil {
-				return t.explain(err)
+			if _, err := t.Counter(ctx, name, api.Range{}, f.step); err != nil {
+				return t.explainCounter(err)
 			}
 		}
 	}
@@ -141,7 +142,7 @@ func (f *counterFlags) printAll(ctx context.Context, a *app, cmd *cobra.Command,
 	rows.row("COUNTER", "PACKETS", "BYTES", "FLOWS", "MEAN", "MIN", "MAX", "PERIOD", "FILTER")
 	for i := range list {
 		c := &list[i]
-		rows.row(append(append([]any{c.Name}, counterCells(&c.CounterValue)...), model.FormatDuration(time.Duration(c.PeriodNs)), dash(c.Filter))...)
+		rows.row(append(append([]any{c.Name}, counterCells(&c.CounterValue)...), t.periodText(time.Duration(c.PeriodNs)), dash(c.Filter))...)
 	}
 	return rows.print(cmd.OutOrStdout())
 }
@@ -154,7 +155,7 @@ func (f *counterFlags) printSeries(a *app, cmd *cobra.Command, t *target, names 
 	for _, name := range names {
 		s, err := t.Counter(cmd.Context(), name, r, f.step)
 		if err != nil {
-			return t.explain(err)
+			return t.explainCounter(err)
 		}
 		all = append(all, s)
 		for i := range s.Series {
@@ -166,6 +167,23 @@ func (f *counterFlags) printSeries(a *app, cmd *cobra.Command, t *target, names 
 		return printJSON(cmd.OutOrStdout(), map[string]any{"counters": all})
 	}
 	return rows.print(cmd.OutOrStdout())
+}
+
+// periodText formats the period of a counter.
+func (t *target) periodText(period time.Duration) string {
+	if t.isScenario() && period > t.live.Duration() {
+		return "whole run"
+	}
+	return model.FormatDuration(period)
+}
+
+// explainCounter is explain for a query of a counter: an unknown name is a usage
+// error.
+func (t *target) explainCounter(err error) error {
+	if errors.Is(err, api.ErrNotFound) {
+		return usageError{err}
+	}
+	return t.explain(err)
 }
 
 // counterCells formats a counter's value: bytes and flows of loads, times of

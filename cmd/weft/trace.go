@@ -132,7 +132,9 @@ func (f *traceFlags) checkQuery(cmd *cobra.Command, t *target) error {
 	if !t.isScenario() {
 		return nil
 	}
-	_, err := t.Traces(cmd.Context(), f.query)
+	q := f.query
+	q.Range = api.Range{} // at the start of the run the range is empty
+	_, err := t.Traces(cmd.Context(), q)
 	return t.explainFilter(cmd.Context(), err, "traces", f.query.Filter)
 }
 

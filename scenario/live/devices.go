@@ -57,7 +57,7 @@ func scenarioAgents(a *scenario.Agents) agentsConfig {
 	if a == nil {
 		return agentsConfig{interval: time.Second, none: true}
 	}
-	return agentsConfig{interval: a.Tick, config: a.ConfigFor, hosts: a.Hosts}
+	return agentsConfig{interval: a.CheckInterval, config: a.ConfigFor, hosts: a.Hosts}
 }
 
 func newDevices(s *scenario.Session, a agentsConfig) (*devices, error) {

@@ -127,7 +127,7 @@ const pollAfter = 256
 func (r *Running) controllerConfig() control.Config {
 	s, o := r.sim.scenario, &r.o
 	cfg := r.sim.controllerConfig(time.Unix(0, 0).UTC())
-	cfg.SampleInterval = r.sim.cfg.step
+	cfg.SampleInterval, cfg.Passive = r.sim.cfg.step, true
 	cfg.Traces.Trace.CloseAfter = o.TraceClose
 	if o.TraceClose == 0 {
 		cfg.Traces.Trace.CloseAfter = time.Millisecond
@@ -196,7 +196,7 @@ func (r *Running) RunUntil(ctx context.Context, t time.Duration) error {
 	}
 	select {
 	case err := <-r.reached:
-		return err
+		return errors.Join(err, r.core.Writer.Flush(ctx))
 	case <-ctx.Done():
 		r.cancel()
 		return errors.Join(fmt.Errorf("stopped at %v of %v: %w", time.Duration(r.sim.Time()), r.Duration(), ctx.Err()), <-r.reached)
