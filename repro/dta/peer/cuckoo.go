@@ -4,8 +4,8 @@ import "math/bits"
 
 const (
 	bucketSize = 4
-	// maxMoves is when a table gives up: with 4 entries in a bucket it does
-	// not come near below nine tenths full.
+	// maxMoves is the limit of moves per insertion: with 4 entries in a bucket it
+	// is never reached below a load of nine tenths.
 	maxMoves = 500
 )
 
@@ -18,13 +18,13 @@ type Cuckoo struct {
 	turn    int // which entry of a full bucket moves next
 }
 
-// NewCuckoo returns a table that is at most four fifths full with so many keys.
+// NewCuckoo returns a table that is at most four fifths full with the given number of keys.
 func NewCuckoo(keys int) *Cuckoo {
 	n := uint64(1) << bits.Len(uint(max(1, keys*5/4/bucketSize)))
 	return &Cuckoo{buckets: make([][bucketSize]entry, n), mask: n - 1}
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (c *Cuckoo) Len() int { return c.len }
 
 // Reset empties the table.
@@ -33,8 +33,8 @@ func (c *Cuckoo) Reset() {
 	c.len = 0
 }
 
-// Put stores a value. When it finds no room, the key that was moved last is
-// lost, and it says so.
+// Put stores a value. When the table is full, the key that was moved last is
+// lost, and Put returns false.
 func (c *Cuckoo) Put(k *Key, value uint32) bool {
 	if e := c.find(k); e != nil {
 		e.value = value
@@ -80,7 +80,7 @@ func (c *Cuckoo) find(k *Key) *entry {
 	return nil
 }
 
-// settle puts an entry into a free place of a bucket.
+// settle puts an entry into a free slot of a bucket.
 func (c *Cuckoo) settle(at uint64, new *entry) bool {
 	for i := range c.buckets[at] {
 		if e := &c.buckets[at][i]; !e.used {

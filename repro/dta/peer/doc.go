@@ -1,7 +1,7 @@
 // Package peer holds what the paper on Direct Telemetry Access compares with:
-// collectors whose processor finds a place for every report. A hash table, a
+// collectors whose CPU finds a slot for every report. A hash table, a
 // cuckoo table, and a log with indexes by flow and by each field of its key, in
-// the manner of Confluo's Atomic MultiLog. They are for one goroutine, without the
+// the style of Confluo's Atomic MultiLog. They are for one goroutine, without the
 // atomic operations of the originals, which only makes them faster; none is
 // part of Weft's collector. Origin: docs/papers.md#dta.
 package peer
@@ -19,14 +19,14 @@ const KeySize = 13
 // Key is a flow's key.
 type Key [KeySize]byte
 
-// entry is a place of a table.
+// entry is a slot of a table.
 type entry struct {
 	value uint32
 	used  bool
 	key   Key
 }
 
-// hash gives two independent places among a power of two.
+// hash returns two independent slots among a power of two.
 func (k *Key) hash(mask uint64) (uint64, uint64) {
 	h := slothash.HashWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), slothash.StartState(KeySize, 0))
 	return h.Slot(0, mask+1), h.Slot(1, mask+1)

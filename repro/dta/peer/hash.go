@@ -9,13 +9,13 @@ type Hash struct {
 	len     int
 }
 
-// NewHash returns a table that is at most half full with so many keys.
+// NewHash returns a table that is at most half full with the given number of keys.
 func NewHash(keys int) *Hash {
 	n := uint64(1) << bits.Len(uint(2*keys-1))
 	return &Hash{entries: make([]entry, n), mask: n - 1}
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (h *Hash) Len() int { return h.len }
 
 // Reset empties the table.
@@ -24,7 +24,7 @@ func (h *Hash) Reset() {
 	h.len = 0
 }
 
-// Put stores a value. It tells whether there was room.
+// Put stores a value. It reports whether it fits.
 func (h *Hash) Put(k *Key, value uint32) bool {
 	_, ok := h.swap(k, value)
 	return ok
@@ -52,7 +52,7 @@ func (h *Hash) Get(k *Key) (uint32, bool) {
 	return 0, false
 }
 
-// find returns the key's entry, or the free one where it belongs, or nil.
+// find returns the key's entry, or the free one for it, or nil.
 func (h *Hash) find(k *Key) *entry {
 	first, _ := k.hash(h.mask)
 	for i := range h.mask + 1 {

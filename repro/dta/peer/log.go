@@ -2,14 +2,14 @@ package peer
 
 import "github.com/weft-telemetry/weft/model"
 
-// Record is what a Log keeps of a report.
+// Record is a report in a Log.
 type Record struct {
 	Time  model.Time
 	Key   Key
 	Value uint32
 }
 
-// fields are the parts of a key that have an index of their own.
+// fields are the parts of a key that have a separate index.
 var fields = [...]struct{ from, to int }{{0, 4}, {4, 8}, {8, 10}, {10, 12}, {12, 13}}
 
 // Log keeps every report in order of time, and finds them by flow and by any
@@ -29,7 +29,7 @@ type index struct {
 	before []uint32      // by record: the one before it with the same value; 0 is none
 }
 
-// NewLog returns a log with room for so many records of so many flows.
+// NewLog returns a log with capacity for a number of records and flows.
 func NewLog(records, flows int) *Log {
 	l := &Log{records: make([]Record, 0, records), flows: NewHash(flows), before: make([]uint32, 0, records)}
 	for i := range l.indexes {
@@ -38,7 +38,7 @@ func NewLog(records, flows int) *Log {
 	return l
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (l *Log) Len() int { return len(l.records) }
 
 // Reset empties the log and keeps its memory.
@@ -52,7 +52,7 @@ func (l *Log) Reset() {
 	}
 }
 
-// Put adds a record. It tells whether there was room.
+// Put adds a record. It reports whether it fits.
 func (l *Log) Put(r Record) bool {
 	if len(l.records) == cap(l.records) {
 		return false

@@ -9,7 +9,7 @@ import (
 
 // Combined is a counting table that serves as its own flow filter: a flow is new
 // exactly if one of its cells has no flow yet. Only flow counts are kept, which
-// is all that the question needs.
+// is sufficient for that test.
 type Combined struct {
 	tables int
 	width  int
@@ -17,13 +17,13 @@ type Combined struct {
 	flows  []uint16
 }
 
-// NewCombined makes an empty table of tables sub-tables with cells cells in all.
+// NewCombined returns an empty table of tables sub-tables with cells cells in all.
 func NewCombined(tables, cells int, seed uint64) *Combined {
 	width := max(cells/tables, 1)
 	return &Combined{tables: tables, width: width, seed: seed, flows: make([]uint16, tables*width)}
 }
 
-// Add inserts a flow if it seems new, and tells whether it did.
+// Add inserts a flow if it seems new, and reports whether it did.
 func (t *Combined) Add(key *model.FlowKey) bool {
 	fresh := false
 	for i := range t.tables {
@@ -42,9 +42,9 @@ func (t *Combined) cell(key *model.FlowKey, table int) int {
 	return table*t.width + int(at)
 }
 
-// filterSuccess is the chance that none of a number of flows is taken for known
-// when it is first seen, by a filter of so many places of which each flow takes
-// hashes: the paper's product over all flows.
+// filterSuccess returns the probability that none of a number of flows is mistaken
+// for a known one when it is first seen, by a filter with a number of places of
+// which each flow sets hashes: the paper's product over all flows.
 func filterSuccess(flows int, places float64, hashes int) float64 {
 	// The sum of logarithms as an integral: thousands of steps are exact enough
 	// for a million flows.
@@ -59,8 +59,8 @@ func filterSuccess(flows int, places float64, hashes int) float64 {
 }
 
 // FilterPlaces is the least number of places, bits of a filter or cells of a
-// combined table, with which filterSuccess reaches a chance, and the number of
-// hashes that does it.
+// combined table, with which filterSuccess reaches a probability, and the
+// number of hashes for it.
 func FilterPlaces(flows int, success float64) (places float64, hashes int) {
 	places = math.Inf(1)
 	for k := 1; k <= 64; k++ {

@@ -19,7 +19,7 @@ type DLeft struct {
 	cells   []dleftCell
 
 	Flows      int // in the table
-	Overflowed int // flows that found no room; each packet of one tries again
+	Overflowed int // flows that did not fit; each packet of one tries again
 }
 
 type dleftCell struct {
@@ -27,10 +27,10 @@ type dleftCell struct {
 	packets uint32
 }
 
-// DLeftCellBytes is what a cell costs: 5-tuple and counter.
+// DLeftCellBytes is the size of a cell: 5-tuple and counter.
 const DLeftCellBytes = KeyBytes + CounterBytes
 
-// NewDLeft makes an empty table that fits into a number of bytes.
+// NewDLeft returns an empty table that fits into a number of bytes.
 func NewDLeft(tables, room, bytes int, seed uint64) (*DLeft, error) {
 	if tables < 1 || room < 1 || room > 255 {
 		return nil, fmt.Errorf("d-left: %d tables of buckets of %d cells, want at least 1, and buckets of at most 255", tables, room)
@@ -45,10 +45,10 @@ func NewDLeft(tables, room, bytes int, seed uint64) (*DLeft, error) {
 	}, nil
 }
 
-// Cells is how many flows the table holds at most.
+// Cells returns the capacity of the table in flows.
 func (t *DLeft) Cells() int { return len(t.cells) }
 
-// Add counts packets of a flow. It tells whether the flow has a cell.
+// Add counts packets of a flow. It reports whether the flow has a cell.
 func (t *DLeft) Add(key *model.FlowKey, packets uint32) bool {
 	least := -1
 	for i := range t.tables {

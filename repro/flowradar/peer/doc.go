@@ -1,6 +1,6 @@
 // Package peer holds what the FlowRadar paper compares encoded flowsets with:
 // d-left hash tables, invertible Bloom lookup tables, NetFlow on a perfect hash,
-// and a counting table that is its own filter. They are built as well as the
+// and a counting table that doubles as filter. They are built as well as the
 // paper describes them, so that comparisons are fair; none is part of Weft's
 // telemetry. Origin: docs/papers.md#flowradar.
 package peer

@@ -10,7 +10,7 @@ import (
 // IBLT is an invertible Bloom lookup table that counts packets without a filter
 // in front: every packet is inserted anew, so a flow is in its cells as often as
 // it had packets. Keys are therefore summed, not XORed, and a sum of hashes
-// tells whether all that is in a cell is one flow.
+// shows whether a cell holds a single flow.
 type IBLT struct {
 	tables int
 	width  int // cells per sub-table
@@ -19,7 +19,7 @@ type IBLT struct {
 }
 
 type ibltCell struct {
-	keys    sum128 // of 104-bit keys: carries have 24 bits of room
+	keys    sum128 // of 104-bit keys: 24 bits are left for carries
 	hashes  uint64 // sum of 32-bit check hashes
 	packets uint32
 }
@@ -33,7 +33,7 @@ type IBLTFlow struct {
 	Packets uint32
 }
 
-// NewIBLT makes an empty table of tables sub-tables with cells cells in all.
+// NewIBLT returns an empty table of tables sub-tables with cells cells in all.
 func NewIBLT(tables, cells int, seed uint64) *IBLT {
 	width := max(cells/tables, 1)
 	return &IBLT{tables: tables, width: width, seed: seed, cells: make([]ibltCell, tables*width)}
@@ -52,8 +52,8 @@ func (t *IBLT) Add(key *model.FlowKey, packets uint32) {
 	}
 }
 
-// MaxPackets is the largest packet count of a cell: what the sums' widths must
-// have room for.
+// MaxPackets returns the largest packet count of a cell, which determines the
+// width of the sums.
 func (t *IBLT) MaxPackets() (most uint32) {
 	for i := range t.cells {
 		most = max(most, t.cells[i].packets)
@@ -61,15 +61,15 @@ func (t *IBLT) MaxPackets() (most uint32) {
 	return most
 }
 
-// IBLTCellBits is what a cell costs when it may see up to packets: both sums
-// carry as many bits more as packets has.
+// IBLTCellBits returns the size of a cell that may count up to packets: both sums
+// have as many bits more as packets has.
 func IBLTCellBits(packets uint32, checkBits int) int {
 	carry := bits.Len32(packets)
 	return 8*KeyBytes + carry + checkBits + carry + 8*CounterBytes
 }
 
-// Decode takes all flows it can out of the table and appends them to dst.
-// Complete tells whether the table is empty after that.
+// Decode removes all flows it can from the table and appends them to dst.
+// complete reports whether the table is empty after that.
 func (t *IBLT) Decode(dst []IBLTFlow) (flows []IBLTFlow, complete bool) {
 	queue := make([]int32, 0, len(t.cells))
 	for i := range t.cells {
@@ -105,7 +105,7 @@ func (t *IBLT) Decode(dst []IBLTFlow) (flows []IBLTFlow, complete bool) {
 	return dst, left == 0
 }
 
-// pure tells whether cell i holds one flow, and which.
+// pure reports whether cell i holds one flow, and which.
 func (t *IBLT) pure(i int) (k sum128, ok bool) {
 	c := &t.cells[i]
 	if c.packets == 0 {

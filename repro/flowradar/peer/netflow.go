@@ -2,7 +2,7 @@ package peer
 
 import "math"
 
-// NetFlowBytes is the memory of NetFlow on a perfect hash, which no switch has:
+// NetFlowBytes returns the memory of NetFlow on a perfect hash, which no switch has:
 // a cell per flow, with its key, its counter and, where idle flows must be found
 // and removed, the times of its first and last packet.
 func NetFlowBytes(flows int, timestamps bool) int {
@@ -13,7 +13,7 @@ func NetFlowBytes(flows int, timestamps bool) int {
 	return flows * cell
 }
 
-// PlainHashBytes is the memory of a hash table without any means against
+// PlainHashBytes returns the memory of a hash table without any means against
 // collisions, large enough to have none with the given probability.
 func PlainHashBytes(flows int, success float64) float64 {
 	// The n flows are in n(n-1)/2 pairs, each of which meets in one of m cells

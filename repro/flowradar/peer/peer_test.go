@@ -20,8 +20,8 @@ func randomKey(rng *rand.Rand) model.FlowKey {
 	}
 }
 
-// A d-left table is a map of what fits: no flow is lost while a bucket of its
-// has room, and counts are exact.
+// A d-left table is a map of what fits: no flow is lost while one of its buckets
+// has a free cell, and counts are exact.
 func TestDLeftIsAMapThatOverflows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tables, room := rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(1, 5).Draw(t, "L")
@@ -40,7 +40,7 @@ func TestDLeftIsAMapThatOverflows(t *testing.T) {
 		for range 600 {
 			k := keys[rng.IntN(len(keys))]
 			if _, in := want[k]; !in {
-				// The slow twin: sort the buckets by load, then from the left.
+				// The reference: sort the buckets by load, then from the left.
 				places := make([]int, tables)
 				for i := range places {
 					places[i] = table.bucket(&k, i)
@@ -162,7 +162,7 @@ func TestPlainHashHasFewCollisions(t *testing.T) {
 	}
 }
 
-// A flow is taken for known exactly where its cells all hold flows.
+// A flow is mistaken for a known one exactly where its cells all hold flows.
 func TestCombinedMissesFlows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	table := NewCombined(3, 300, 1)
