@@ -125,8 +125,8 @@ func (l *labelledPort) pass() {
 	l.act.Reset()
 }
 
-// The rest of a packet's Source. Push itself checks what MayLabel would.
+// The rest of a packet's Source. Push itself checks what CanPushLabel would.
 func (l *labelledPort) Seq() uint32                        { return 0 }
 func (l *labelledPort) Labels() label.Block                { return label.Block{} }
-func (l *labelledPort) MayLabel(label.Params) error        { return nil }
+func (l *labelledPort) CanPushLabel(label.Params) error        { return nil }
 func (l *labelledPort) AppendFrame(b []byte, _ int) []byte { return append(b, l.fresh...) }
