@@ -17,32 +17,32 @@ import (
 // Agents are hosts that request a diagnosis of their slow flows. The fields are
 // those of agent.Config.
 type Agents struct {
-	Position Position
-	Hosts    []model.NodeID // nil: all
-	Late     float64        // multiple of the base round-trip time
-	Limit    time.Duration  // absolute limit, instead of RTTFactor
-	Again    time.Duration
-	Tick     time.Duration // between two checks of unacknowledged packets
+	Position          Position
+	Hosts             []model.NodeID // nil: all
+	RTTFactor         float64        // multiple of the base round-trip time
+	RTTLimit          time.Duration  // absolute limit, instead of RTTFactor
+	MinRepollInterval time.Duration
+	CheckInterval     time.Duration // between two checks of unacknowledged packets
 }
 
 // DefaultAgents check ten times within the round-trip limit, and request
 // diagnoses more often than agent.DefaultConfig does: runs are short.
 func DefaultAgents() *Agents {
-	return &Agents{Late: agent.DefaultConfig(0).RTTFactor, Again: time.Millisecond, Tick: 5 * time.Microsecond}
+	return &Agents{RTTFactor: agent.DefaultConfig(0).RTTFactor, MinRepollInterval: time.Millisecond, CheckInterval: 5 * time.Microsecond}
 }
 
 type agentsSpec struct {
 	sourcePos
-	Hosts []ref         `yaml:"hosts"` // default: all
-	Late  float64       `yaml:"late"`
-	Limit time.Duration `yaml:"limit"`
-	Again time.Duration `yaml:"again"`
-	Tick  time.Duration `yaml:"tick"`
+	Hosts             []ref         `yaml:"hosts"` // default: all
+	RTTFactor         float64       `yaml:"rtt-factor"`
+	RTTLimit          time.Duration `yaml:"rtt-limit"`
+	MinRepollInterval time.Duration `yaml:"min-repoll-interval"`
+	CheckInterval     time.Duration `yaml:"check-interval"`
 }
 
 func defaultAgents() agentsSpec {
 	d := DefaultAgents()
-	return agentsSpec{Late: d.Late, Again: d.Again, Tick: d.Tick}
+	return agentsSpec{RTTFactor: d.RTTFactor, MinRepollInterval: d.MinRepollInterval, CheckInterval: d.CheckInterval}
 }
 
 func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
@@ -50,13 +50,13 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 		return nil
 	}
 	spec := &sc.Agents
-	s.Agents = &Agents{Position: spec.Position, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
+	s.Agents = &Agents{Position: spec.Position, RTTFactor: spec.RTTFactor, RTTLimit: spec.RTTLimit, MinRepollInterval: spec.MinRepollInterval, CheckInterval: spec.CheckInterval}
 	check := s.Agents.ConfigFor(0)
 	if err := check.Check(); err != nil {
 		return spec.errorf("", "%s", trimPackageNames(err))
 	}
-	if spec.Tick <= 0 {
-		return spec.errorf("tick", "tick %v, want above 0", spec.Tick)
+	if spec.CheckInterval <= 0 {
+		return spec.errorf("check-interval", "check-interval %v, want above 0", spec.CheckInterval)
 	}
 	for _, r := range spec.Hosts {
 		for _, one := range e.expand(r) {
@@ -75,7 +75,7 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 
 func (a *Agents) ConfigFor(host model.NodeID) agent.Config {
 	c := agent.DefaultConfig(host)
-	c.RTTFactor, c.RTTLimit, c.MinRepollInterval = a.Late, a.Limit, a.Again
+	c.RTTFactor, c.RTTLimit, c.MinRepollInterval = a.RTTFactor, a.RTTLimit, a.MinRepollInterval
 	return c
 }
 
@@ -84,7 +84,7 @@ type diagnosis struct {
 	x         *session
 	agents    *simhost.Agents
 	diagnoser *rootcause.Diagnoser
-	lists     []dta.ListID // of epoch telemetry
+	lists     []dta.ListID // build epoch telemetry
 	mgmt      *simhost.Management
 	verdicts  []diagnose.Verdict
 	refused   uint64 // malformed reports
@@ -112,7 +112,7 @@ func (x *session) startAgents(Options) error {
 	for _, h := range hosts {
 		configs = append(configs, a.ConfigFor(h))
 	}
-	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.addRequest); err != nil {
+	if c.agents, err = simhost.NewAgents(x.net, a.CheckInterval, configs, c.addRequest); err != nil {
 		return wrap(a.Position, "agents", err)
 	}
 	for i := range x.s.Telemetry {
@@ -171,11 +171,11 @@ func (x *session) finishDiagnosis() {
 
 // DiagnosisRequests counts the agents' diagnosis requests and their outcome.
 type DiagnosisRequests struct {
-	Sent            uint64 `json:"made"`
-	Unanswered      uint64 `json:"unanswered"` // no report arrived
-	RejectedReports uint64 `json:"refused"`    // malformed reports
+	Sent            uint64 `json:"sent"`
+	Unanswered      uint64 `json:"unanswered"`       // no report arrived
+	RejectedReports uint64 `json:"rejected_reports"` // malformed reports
 
-	Polling, Collection time.Duration `json:"-"` // of the slowest
+	Polling, Collection time.Duration `json:"-"` // build the slowest
 }
 
 // diagnoses returns the verdicts, by name.
@@ -200,7 +200,7 @@ func (x *session) diagnoses() (list []diagnose.VerdictView, _ *DiagnosisRequests
 // String returns one line.
 func (c *DiagnosisRequests) String() string {
 	text := fmt.Sprintf("%s, %d unanswered; at most %v from detection to the snapshots and %v from there to the last report",
-		plural.Count(c.Sent, "complaint"), c.Unanswered, c.Polling, c.Collection)
+		plural.Count(c.Sent, "diagnosis request"), c.Unanswered, c.Polling, c.Collection)
 	if c.RejectedReports > 0 {
 		text += fmt.Sprintf("; %s rejected", plural.Count(c.RejectedReports, "report"))
 	}

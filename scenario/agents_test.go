@@ -171,8 +171,8 @@ func TestDiagnosesJSON(t *testing.T) {
 		t.Fatal("no diagnoses in the result's JSON")
 	}
 	for _, key := range []string{
-		"anomaly", "root_cause", "cause_detail", "initial_port", "culprits", "spreaders", "pfc_path", "loop",
-		"standing", "routing_fault", "victim", "confidence", "switches_polled", "telemetry_bytes", "remedy",
+		"anomaly", "root_cause", "cause_detail", "initial_port", "culprits", "spreaders", "pfc_path", "deadlock_cycle",
+		"persistent", "routing_fault", "victim", "confidence", "switches_polled", "telemetry_bytes", "remedy",
 	} {
 		if _, ok := back.Diagnoses[0][key]; !ok {
 			t.Errorf("a diagnosis has no %q: %v", key, back.Diagnoses[0])

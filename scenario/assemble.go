@@ -25,7 +25,7 @@ type session struct {
 	parts       []part // by Scenario.Traffic
 	flows       int
 	offeredLoad []string          // offered load of each traffic item
-	hosts       []*simhost.Switch // of telemetry programs
+	hosts       []*simhost.Switch // build telemetry programs
 	programs    map[model.NodeID][]inswitch.Program
 	mgmt        *simhost.Management // nil: reports travel in-band
 	captures    []*capture

@@ -20,22 +20,22 @@ topology:
 
 func nothing(path string) ([]byte, error) { return nil, fmt.Errorf("open %s: no such file", path) }
 
-// TestComplaints: every malformed file is answered with file, line, what is
+// TestFileErrors: every malformed file is answered with file, line, what is
 // wrong and what is wanted.
-func TestComplaints(t *testing.T) {
+func TestFileErrors(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"empty", "", "empty:1: file is empty, want a scenario"},
 		{"list", "- a\n", "list:1: the file is a list, want keys and values"},
 		{"syntax", "a: {\n", "syntax:1: "},
 		{"greater", "duration: 1ms\nexpect:\n  pauses: > 0\n", `greater:3: invalid header option: " 0", want YAML or JSON; a value that begins with ">" needs quotes`},
 		{"docs", "a: 1\n---\nb: 2\n", "docs:3: second document, want one in a file"},
-		{"deep", "a: " + strings.Repeat("[", 100), "deep:1: more than 32 brackets"},
+		{"deep", "a: " + strings.Repeat("[", 100), "deep:1: more than 32 nested brackets"},
 		{"wide", strings.Repeat("- ", 200) + "a", "wide:1: item at column 201"},
 		{"unknown", ring + "trafic: []\n", `unknown:6: unknown key "trafic" in the file, want one of name, about, seed`},
 		{"alias", ring + "about: &a x\n", "alias:6: about is an anchor or alias, which is not supported here, want a single value"},
 		{"noduration", "topology:\n  generate: {kind: ring}\n", "noduration:1: duration 0s, want above 0"},
-		{"duration", "topology:\n  generate: {kind: ring}\nduration: -1ms\n", `duration:3: duration "-1ms", want a span of time such as 10us`},
-		{"ages", "topology:\n  generate: {kind: ring}\nduration: 100000h\n", `ages:3: duration "100000h", want a span of time such as 10us, at most 277h46m40s`},
+		{"duration", "topology:\n  generate: {kind: ring}\nduration: -1ms\n", `duration:3: duration "-1ms", want a duration such as 10us`},
+		{"ages", "topology:\n  generate: {kind: ring}\nduration: 100000h\n", `ages:3: duration "100000h", want a duration such as 10us, at most 277h46m40s`},
 		{"seed", ring + "seed: -1\n", `seed:6: seed "-1", want a whole number from 0 to 18446744073709551615`},
 		{"notopology", "duration: 1ms\n", "notopology:1: file has no topology, want one"},
 		{"topology", "duration: 1ms\ntopology:\n  generate:\n    kind: ring\n    switches: 2\n", "topology:5: "},
@@ -52,7 +52,7 @@ func TestComplaints(t *testing.T) {
 		{"headroom", ring + "fabric: {headroom: 0}\n", `headroom:6: headroom "0", want auto or a size such as 40KB`},
 		{"lossless", ring + "fabric: {lossless: [3, 8]}\n", "lossless:6: lossless priority 8, want 0 to 7"},
 		{"lossless2", ring + "fabric: {lossless: [300]}\n", `lossless2:6: lossless, item 1 "300", want a whole number from 0 to 255`},
-		{"pause", ring + "fabric: {pause-time: 0}\n", `pause:6: pause-time "0", want forever or a span of time such as 300us`},
+		{"pause", ring + "fabric: {pause-time: 0}\n", `pause:6: pause-time "0", want forever or a duration such as 300us`},
 		{"xon", ring + "fabric:\n  xoff: 10KB\n  xon: 20KB\n", "xon:8: xon 20KB, want below xoff, which is 10KB"},
 		{"xoff", ring + "fabric: {xon: 20KB}\n", "xoff:6: xon 20KB without xoff, want both"},
 		{"pfc", ring + "fabric: {pfc: maybe}\n", `pfc:6: pfc "maybe", want on or off`},
@@ -80,7 +80,7 @@ func TestComplaints(t *testing.T) {
 		{"cc9", ring + "fabric: {congestion-control: {algorithm: none, gain: 1}}\n",
 			`cc9:6: unknown key "gain" in none, want one of algorithm, preset`},
 		{"window", ring + "fabric: {window: big}\n", `window:6: window "big", want off, path or fabric`},
-		{"tcprto", ring + "fabric: {tcp-rto: 1h}\n", "tcprto:6: least timeout of TCP 1h0m0s, want 0 to"},
+		{"tcprto", ring + "fabric: {tcp-rto: 1h}\n", "tcprto:6: minimum TCP timeout 1h0m0s, want 0 to"},
 		{"ttl", ring + "fabric: {ttl: 0}\n", "ttl:6: TTL 0, want at least 1"},
 
 		{"traffic", ring + "traffic: 7\n", "traffic:6: traffic, item 1 is a single value, want keys and values"},
@@ -127,16 +127,16 @@ func TestComplaints(t *testing.T) {
 		{"slow", ring + "faults:\n  - {kind: slow-receiver, host: h0}\n", "slow:7: slow-receiver with rate 0b/s, want above 0"},
 
 		{"clock", ring + "clocks:\n  - {offset: 1us}\n", "clock:7: clock 1 has no nodes, want at least one"},
-		{"clock2", ring + "clocks:\n  - {nodes: [s0, s0]}\n", "clock2:7: clock of s0 is given twice, want it once"},
+		{"clock2", ring + "clocks:\n  - {nodes: [s0, s0]}\n", "clock2:7: clock of s0 is set twice, want it once"},
 		{"drift", ring + "clocks:\n  - {nodes: s0, drift: 5}\n", `drift:7: drift "5", want parts per million such as 5ppm`},
 		{"capture", ring + "output: {pcap: [s0:Ethernet0, s9:e]}\n", `capture:6: there is no node "s9"`},
 		{"management", ring + "management: {loss: 3}\n", `management:6: loss "3", want a share`},
 
 		{"expect", ring + "expect:\n  joy: 3\n", `expect:7: expectation of "joy", want one of completion, deadlock, drops`},
 		{"expect2", ring + "expect:\n  drops: few\n", `expect2:7: drops "few", want a number such as 0, above 0`},
-		{"expect3", ring + "expect:\n  deadlock: 3\n", `expect3:7: deadlock "3", want none, formed, dissolved or standing`},
+		{"expect3", ring + "expect:\n  deadlock: 3\n", `expect3:7: deadlock "3", want none, formed, dissolved or persistent`},
 		{"expect4", ring + "expect:\n  goodput: above fast\n", `expect4:7: goodput "above fast", want a rate such as 25Gb/s`},
-		{"expect5", ring + "expect:\n  completion: 1 to 2\n", `expect5:7: completion "1 to 2", want a span of time such as 10us`},
+		{"expect5", ring + "expect:\n  completion: 1 to 2\n", `expect5:7: completion "1 to 2", want a duration such as 10us`},
 		{"expect6", ring + "expect:\n  finished: 130%\n", `expect6:7: finished "130%", want 0% to 100%`},
 		{"expect7", ring + "expect:\n  queue-peak: [1]\n", "expect7:7: queue-peak is a list, want a single value"},
 		{"group", ring + "expect:\n  groups:\n    a: {finished: all}\n", `group:8: expectation of group "a", want the name of one of the traffic items`},

@@ -16,7 +16,7 @@ import (
 // Expectation is a condition that must hold after a run.
 type Expectation struct {
 	Position Position
-	Group    string // of traffic, by name; empty: the whole run
+	Group    string // build traffic, by name; empty: the whole run
 	Figure   string // such as "drops"; docs/scenarios.md lists them
 	Want     Condition
 }
@@ -34,7 +34,7 @@ func (e *Expectation) what() string {
 type Condition struct {
 	Text      string
 	low, high float64 // both included
-	share     bool    // of all flows
+	share     bool    // build all flows
 }
 
 // unit is how the numbers of a figure are written.
@@ -68,7 +68,7 @@ var figures = withReasons(map[string]figure{
 	"reports":           {words: someOrNone},
 	"reports-delivered": {words: someOrNone},
 	"reports-lost":      {words: someOrNone},
-	"deadlock":          {words: map[string][2]float64{"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1}, "standing": {2, 2}}},
+	"deadlock":          {words: map[string][2]float64{"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1}, "persistent": {2, 2}}},
 	"queue-peak":        {unit: size},
 	"flows":             {groups: true},
 	"finished":          {groups: true, words: someOrNone},
@@ -289,7 +289,7 @@ func (f *figure) show(name string, v float64) string {
 		return time.Duration(v).String()
 	}
 	if name == "deadlock" {
-		return [...]string{"none", "dissolved", "standing"}[int(v)]
+		return [...]string{"none", "dissolved", "persistent"}[int(v)]
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }

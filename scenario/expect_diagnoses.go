@@ -14,14 +14,14 @@ import (
 // ExpectedDiagnosis is a diagnosis that a run must yield. Omitted fields match
 // anything.
 type ExpectedDiagnosis struct {
-	Position Position
-	Text     string // as it was written
-	Anomaly  string
-	Cause    string
-	Detail   string
-	Initial  *model.Port
-	Culprits []string // "h0>h15": all of these are named
-	Standing *bool
+	Position   Position
+	Text       string // as it was written
+	Anomaly    string
+	Cause      string
+	Detail     string
+	Initial    *model.Port
+	Culprits   []string // "h0>h15": all of these are named
+	Persistent *bool
 }
 
 // diagnosesSpec is diagnoses in the section expect: a list, or none.
@@ -32,12 +32,12 @@ type diagnosesSpec struct {
 
 type diagnosisSpec struct {
 	sourcePos
-	Anomaly  string `yaml:"anomaly"`
-	Cause    string `yaml:"root-cause"`
-	Detail   string `yaml:"detail"`
-	Initial  ref    `yaml:"initial"` // a port
-	Culprits []ref  `yaml:"culprits"`
-	Standing bool   `yaml:"standing"`
+	Anomaly    string `yaml:"anomaly"`
+	Cause      string `yaml:"root-cause"`
+	Detail     string `yaml:"detail"`
+	Initial    ref    `yaml:"initial"` // a port
+	Culprits   []ref  `yaml:"culprits"`
+	Persistent bool   `yaml:"persistent"`
 }
 
 func (p *diagnosesSpec) decode(v tree.Value, what string) error {
@@ -94,9 +94,9 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 		if len(want.Culprits) > 0 {
 			text = append(text, "by "+strings.Join(want.Culprits, " "))
 		}
-		if d.has("standing") {
-			want.Standing = &d.Standing
-			text = append(text, "persistent "+onOff(d.Standing))
+		if d.has("persistent") {
+			want.Persistent = &d.Persistent
+			text = append(text, "persistent "+onOff(d.Persistent))
 		}
 		if want.Text = strings.Join(text, " "); want.Text == "" {
 			return d.errorf("", "diagnosis %d has no fields, want an anomaly", i+1)
@@ -112,14 +112,14 @@ func (w *ExpectedDiagnosis) matches(n *diagnose.VerdictView, x *session) bool {
 	case w.Anomaly != "" && w.Anomaly != n.Anomaly.String(),
 		w.Cause != "" && w.Cause != n.Cause.String(),
 		w.Detail != "" && w.Detail != n.Detail.String(),
-		w.Standing != nil && *w.Standing != n.Persistent:
+		w.Persistent != nil && *w.Persistent != n.Persistent:
 		return false
 	}
 	if w.Initial != nil && (n.Initial == nil || n.Initial.Port != w.Initial.Port || n.Initial.Node != x.fabric.Node(w.Initial.Node).Name) {
 		return false
 	}
 	for _, c := range w.Culprits {
-		if !slices.ContainsFunc(n.Culprits, func(p diagnose.CulpritView) bool { return p.String() == c }) {
+		if !slices.ContainsFunc(n.Culprits, func(p diagnose.CulpritView) bool { return p.Src+">"+p.Dst == c }) {
 			return false
 		}
 	}

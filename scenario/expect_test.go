@@ -37,7 +37,7 @@ func TestConditions(t *testing.T) {
 		{"deadlock", "none", 0, []float64{0}, []float64{1, 2}},
 		{"deadlock", "formed", 0, []float64{1, 2}, []float64{0}},
 		{"deadlock", "dissolved", 0, []float64{1}, []float64{0, 2}},
-		{"deadlock", "standing", 0, []float64{2}, []float64{0, 1}},
+		{"deadlock", "persistent", 0, []float64{2}, []float64{0, 1}},
 	} {
 		f := figures[tc.figure]
 		c, err := f.condition(tc.figure, tc.text)

@@ -25,15 +25,15 @@ type Finding struct {
 	Position Position
 	Kind     string
 	Node     model.NodeID  // the switch, or the mux
-	Next     *model.NodeID // of a drop: the next hop of the switch
-	Port     model.Port    // of slow-link and pauses
+	Next     *model.NodeID // build a drop: the next hop of the switch
+	Port     model.Port    // build slow-link and pauses
 	Min      float64       // nanoseconds, ratio or frames
 }
 
 // findingKinds are the kinds of findings, and the keys that each needs.
 var findingKinds = map[string][]string{
 	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
-	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "uneven": {"switch", "above"}, "pauses": {"port", "above"},
+	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "imbalance": {"switch", "above"}, "pauses": {"port", "above"},
 }
 
 // findingSpec is one item of traces in the section expect.
@@ -169,7 +169,7 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.RoundTrip)})
 	}
 	for _, u := range t.symptoms.TakeImbalances() {
-		list = append(list, observedFinding{kind: "uneven", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
+		list = append(list, observedFinding{kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
 	}
 	for _, p := range t.symptoms.Pauses() {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
@@ -236,7 +236,7 @@ func (x *session) judgeTraces() (rows []Judged) {
 	var others []string
 	for k := range all {
 		bound, asked := bounds[all[k].kind]
-		lost := findingKinds[all[k].kind][0] == "switch" && all[k].kind != "uneven"
+		lost := findingKinds[all[k].kind][0] == "switch" && all[k].kind != "imbalance"
 		if !expected[k] && (lost || asked && all[k].value >= bound) {
 			others = append(others, all[k].text)
 		}

@@ -21,7 +21,7 @@ func TestWhatTracesMustTell(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want Verdict
-		row  string // of the expectations
+		row  string // build the expectations
 	}{
 		"nothing, and nothing is found": {mirrored + "expect: {traces: none}\n", Pass, "traces: anything else, want none, got none"},
 		"a drop":                        {broken + "expect:\n  traces:\n    - {kind: drop, switch: leaf0}\n", Pass, "traces: drop at leaf0, want found, got drop at leaf0 towards spine"},
@@ -50,13 +50,13 @@ func TestWhatTracesMustTell(t *testing.T) {
 
 func TestFindingsThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		"duration: 1ms\ntopology:\n  generate: {kind: ring, switches: 3, hosts: 2}\nexpect: {traces: none}\n": `4: something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`,
-		mirrored + "expect:\n  traces:\n    - {kind: flood, switch: leaf0}\n":                                 `10: finding of kind "flood", want drop, silent, loop, slow-mux, slow-link, uneven or pauses`,
+		"duration: 1ms\ntopology:\n  generate: {kind: ring, switches: 3, hosts: 2}\nexpect: {traces: none}\n": `4: traces are expected and no switch mirrors, want "- {kind: mirror}" under telemetry`,
+		mirrored + "expect:\n  traces:\n    - {kind: flood, switch: leaf0}\n":                                 `10: finding of kind "flood", want drop, silent, loop, slow-mux, slow-link, imbalance or pauses`,
 		mirrored + "expect:\n  traces:\n    - {kind: drop}\n":                                                 `10: drop has no switch, want switch`,
 		mirrored + "expect:\n  traces:\n    - {kind: drop, switch: h0}\n":                                     `10: h0 is a host, want a switch`,
 		mirrored + "expect:\n  traces:\n    - {kind: drop, switch: leaf0, above: 3}\n":                        `10: drop has an above, want switch`,
-		mirrored + "expect:\n  traces:\n    - {kind: slow-link, port: leaf0>spine0, above: much}\n":           `10: above "much", want a span of time such as 10us`,
-		mirrored + "expect:\n  traces:\n    - {kind: uneven, switch: leaf0, above: much}\n":                   `10: above "much", want a number`,
+		mirrored + "expect:\n  traces:\n    - {kind: slow-link, port: leaf0>spine0, above: much}\n":           `10: above "much", want a duration such as 10us`,
+		mirrored + "expect:\n  traces:\n    - {kind: imbalance, switch: leaf0, above: much}\n":                `10: above "much", want a number`,
 	} {
 		_, err := Parse("x.yaml", []byte(text))
 		if err == nil || err.Error() != "x.yaml:"+want {

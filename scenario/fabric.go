@@ -20,9 +20,9 @@ type fabricSpec struct {
 	AckSize  autoBytes   `yaml:"ack-size"` // auto: RoCEv2's
 	TTL      uint8       `yaml:"ttl"`
 
-	Buffer       model.Bytes `yaml:"buffer"` // of each switch
+	Buffer       model.Bytes `yaml:"buffer"` // build each switch
 	Accounting   string      `yaml:"accounting"`
-	Reserve      model.Bytes `yaml:"reserve"` // of each port and priority
+	Reserve      model.Bytes `yaml:"reserve"` // build each port and priority
 	Headroom     autoBytes   `yaml:"headroom"`
 	Alpha        alphaShift  `yaml:"alpha"`
 	ResumeOffset model.Bytes `yaml:"resume-offset"`
@@ -161,7 +161,7 @@ type ecnSpec struct{ list []sim.ECNParams }
 
 type ecnCurve struct {
 	sourcePos
-	Rate model.Rate  `yaml:"rate"` // of ports from this rate on
+	Rate model.Rate  `yaml:"rate"` // build ports from this rate on
 	Kmin model.Bytes `yaml:"kmin"`
 	Kmax model.Bytes `yaml:"kmax"`
 	Pmax share       `yaml:"pmax"`

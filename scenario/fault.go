@@ -26,19 +26,19 @@ type schedule struct {
 func (m *schedule) when() *schedule { return m }
 
 var faultKinds = map[string]func() faultSpec{
-	"link-down":     func() faultSpec { return &linkDownSpec{} },
-	"link-flap":     func() faultSpec { return &linkFlapSpec{} },
-	"silent-drop":   func() faultSpec { return &silentDropSpec{Share: 1} },
-	"corruption":    func() faultSpec { return &corruptionSpec{} },
-	"blackhole":     func() faultSpec { return &blackholeSpec{} },
-	"loop":          func() faultSpec { return &loopSpec{} },
-	"reroute":       func() faultSpec { return &rerouteSpec{} },
-	"bad-table":     func() faultSpec { return &corruptTableSpec{} },
-	"storm":         func() faultSpec { return &stormSpec{Priority: 3} },
-	"slow-receiver": func() faultSpec { return &slowReceiverSpec{Priority: 3} },
-	"polarise":      func() faultSpec { return &hashPolarizationSpec{} },
-	"slow-mux":      func() faultSpec { return &slowMuxSpec{} },
-	"wrong-mux":     func() faultSpec { return &misdirectingMuxSpec{} },
+	"link-down":         func() faultSpec { return &linkDownSpec{} },
+	"link-flap":         func() faultSpec { return &linkFlapSpec{} },
+	"silent-drop":       func() faultSpec { return &silentDropSpec{Share: 1} },
+	"corruption":        func() faultSpec { return &corruptionSpec{} },
+	"blackhole":         func() faultSpec { return &blackholeSpec{} },
+	"loop":              func() faultSpec { return &loopSpec{} },
+	"reroute":           func() faultSpec { return &rerouteSpec{} },
+	"bad-table":         func() faultSpec { return &corruptTableSpec{} },
+	"storm":             func() faultSpec { return &stormSpec{Priority: 3} },
+	"slow-receiver":     func() faultSpec { return &slowReceiverSpec{Priority: 3} },
+	"hash-polarization": func() faultSpec { return &hashPolarizationSpec{} },
+	"slow-mux":          func() faultSpec { return &slowMuxSpec{} },
+	"wrong-mux":         func() faultSpec { return &misdirectingMuxSpec{} },
 }
 
 type faultItem struct{ faultSpec }
@@ -207,7 +207,7 @@ type slowReceiverSpec struct {
 	schedule
 	Host     ref            `yaml:"host"`
 	Rate     model.Rate     `yaml:"rate"`   // at which it drains packets
-	Buffer   model.Bytes    `yaml:"buffer"` // of its NIC; 0: sim's default
+	Buffer   model.Bytes    `yaml:"buffer"` // build its NIC; 0: sim's default
 	Priority model.Priority `yaml:"priority"`
 }
 

@@ -49,7 +49,7 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 	}
 	if len(setup.Agents) > 0 {
 		s.Agents = DefaultAgents()
-		s.Agents.Hosts, s.Agents.Limit = setup.Agents, setup.Threshold
+		s.Agents.Hosts, s.Agents.RTTLimit = setup.Agents, setup.Threshold
 		s.Telemetry = append(s.Telemetry, epochProgram(setup.Epoch))
 		d := simhost.DefaultManagementConfig()
 		s.Management = Management{Delay: d.Delay, Jitter: d.Jitter}

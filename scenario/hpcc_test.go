@@ -67,7 +67,7 @@ func TestHPCCRunsAreTheSetups(t *testing.T) {
 func TestHPCCAgents(t *testing.T) {
 	for name, want := range map[string]*Agents{
 		"star": nil,
-		"ring": {Hosts: []model.NodeID{0, 2}, Late: 3, Limit: 80 * time.Microsecond, Again: time.Millisecond, Tick: 5 * time.Microsecond},
+		"ring": {Hosts: []model.NodeID{0, 2}, RTTFactor: 3, RTTLimit: 80 * time.Microsecond, MinRepollInterval: time.Millisecond, CheckInterval: 5 * time.Microsecond},
 	} {
 		c, err := hpcc.Read("hpcc/testdata/" + name + "/config.txt")
 		if err != nil {

@@ -15,9 +15,9 @@ type Verdict string
 
 // Verdicts.
 const (
-	Pass            Verdict = "fine"   // every expectation met, no unexpected fault
-	Fail            Verdict = "failed" // an expectation was not met
-	UnexpectedFault Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of PFC backpressure without an expectation about it
+	Pass            Verdict = "PASS"  // every expectation met, no unexpected fault
+	Fail            Verdict = "FAIL"  // an expectation was not met
+	UnexpectedFault Verdict = "FAULT" // a deadlock, drops of a lossless class, or a diagnosis of PFC backpressure without an expectation about it
 )
 
 // Judged is an expectation and its outcome.

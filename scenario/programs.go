@@ -60,25 +60,25 @@ func (s *flowsetSpec) program(p *Program) error {
 // epochSpec runs inswitch/epoch, which answers polls.
 type epochSpec struct {
 	programHeader
-	Length   time.Duration `yaml:"length"`
-	Epochs   int           `yaml:"epochs"`
-	Flows    int           `yaml:"flows"`
-	Evicted  int           `yaml:"evicted"`
-	Collect  time.Duration `yaml:"collect"` // default: what a switch CPU takes for that many epochs
-	Interval time.Duration `yaml:"interval"`
-	Again    time.Duration `yaml:"again"`
+	Length          time.Duration `yaml:"length"`
+	Epochs          int           `yaml:"epochs"`
+	Flows           int           `yaml:"flows"`
+	Evicted         int           `yaml:"evicted"`
+	ReadoutTime     time.Duration `yaml:"readout-time"` // default: what a switch CPU takes for that many epochs
+	SnapshotReuse   time.Duration `yaml:"snapshot-reuse"`
+	PollDedupWindow time.Duration `yaml:"poll-dedup-window"`
 }
 
 func defaultEpoch() *epochSpec {
 	c := epoch.DefaultConfig()
-	return &epochSpec{Length: c.EpochLength, Epochs: c.Epochs, Flows: c.FlowSlots, Evicted: c.MaxEvicted, Collect: c.ReadoutTime, Interval: c.SnapshotReuse, Again: c.PollDedupWindow}
+	return &epochSpec{Length: c.EpochLength, Epochs: c.Epochs, Flows: c.FlowSlots, Evicted: c.MaxEvicted, ReadoutTime: c.ReadoutTime, SnapshotReuse: c.SnapshotReuse, PollDedupWindow: c.PollDedupWindow}
 }
 
 func (s *epochSpec) program(p *Program) error {
 	cfg := epoch.DefaultConfig()
 	cfg.EpochLength, cfg.Epochs, cfg.FlowSlots, cfg.MaxEvicted = s.Length, s.Epochs, s.Flows, s.Evicted
-	cfg.ReadoutTime, cfg.SnapshotReuse, cfg.PollDedupWindow = s.Collect, s.Interval, s.Again
-	if !s.has("collect") {
+	cfg.ReadoutTime, cfg.SnapshotReuse, cfg.PollDedupWindow = s.ReadoutTime, s.SnapshotReuse, s.PollDedupWindow
+	if !s.has("readout-time") {
 		cfg.ReadoutTime = epoch.ReadoutTimeFor(s.Epochs)
 	}
 	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
@@ -104,24 +104,24 @@ func epochProgram(length time.Duration) Program {
 // labelSpec runs inswitch/label.
 type labelSpec struct {
 	programHeader
-	Interval time.Duration `yaml:"interval"`
-	Rest     time.Duration `yaml:"rest"`
-	Odds     labelOdds     `yaml:"odds"`
-	MaxHop   uint8         `yaml:"max-hop"`
+	Interval    time.Duration    `yaml:"interval"`
+	MinInterval time.Duration    `yaml:"min-interval"`
+	Probability labelProbability `yaml:"probability"`
+	MaxHop      uint8            `yaml:"max-hop"`
 }
 
 func defaultLabels() *labelSpec {
 	c := label.DefaultConfig()
-	return &labelSpec{Interval: c.Interval, Rest: c.MinInterval, Odds: labelOdds{func(int) label.Probability { return c.Probability }}, MaxHop: c.MaxHop}
+	return &labelSpec{Interval: c.Interval, MinInterval: c.MinInterval, Probability: labelProbability{func(int) label.Probability { return c.Probability }}, MaxHop: c.MaxHop}
 }
 
 func (s *labelSpec) program(p *Program) error {
 	cfg := label.DefaultConfig()
-	cfg.Interval, cfg.MinInterval, cfg.MaxHop = s.Interval, s.Rest, s.MaxHop
+	cfg.Interval, cfg.MinInterval, cfg.MaxHop = s.Interval, s.MinInterval, s.MaxHop
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	cfg.Probability = s.Odds.of(int(s.MaxHop))
+	cfg.Probability = s.Probability.build(int(s.MaxHop))
 	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		cfg := cfg
 		cfg.Seed, cfg.List = g.Seed, g.List
@@ -130,21 +130,21 @@ func (s *labelSpec) program(p *Program) error {
 	return nil
 }
 
-// labelOdds are "always", "linear", "timed" (the paper's F1, F2 and F3), or a
+// labelProbability are "always", "linear", "timed" (the paper's F1, F2 and F3), or a
 // list of shares for 0, 1, 2 … labels.
-type labelOdds struct {
-	of func(maxHop int) label.Probability
+type labelProbability struct {
+	build func(maxHop int) label.Probability
 }
 
-func (p *labelOdds) decode(v tree.Value, what string) error {
+func (p *labelProbability) decode(v tree.Value, what string) error {
 	if name, err := v.Text(what); err == nil {
 		switch strings.ToLower(name) {
 		case "always":
-			p.of = func(int) label.Probability { return label.ProbabilityF1() }
+			p.build = func(int) label.Probability { return label.ProbabilityF1() }
 		case "linear":
-			p.of = label.ProbabilityF2
+			p.build = label.ProbabilityF2
 		case "timed":
-			p.of = func(maxHop int) label.Probability { return label.GrowWithTime(label.ProbabilityF2(maxHop)) }
+			p.build = func(maxHop int) label.Probability { return label.GrowWithTime(label.ProbabilityF2(maxHop)) }
 		default:
 			return v.Errorf("%s %q, want always, linear, timed or a list of shares", what, name)
 		}
@@ -162,6 +162,6 @@ func (p *labelOdds) decode(v tree.Value, what string) error {
 	if err != nil {
 		return v.Errorf("%s: %s", what, trimPackageNames(err))
 	}
-	p.of = func(int) label.Probability { return odds }
+	p.build = func(int) label.Probability { return odds }
 	return nil
 }

@@ -38,7 +38,7 @@ type Result struct {
 	// Diagnoses is the outcome of the agents' diagnosis requests, the most
 	// severe first.
 	Diagnoses         []diagnose.VerdictView `json:"diagnoses"`
-	DiagnosisRequests *DiagnosisRequests     `json:"complaints,omitempty"` // nil without agents
+	DiagnosisRequests *DiagnosisRequests     `json:"diagnosis_requests,omitempty"` // nil without agents
 
 	Summary report.Summary `json:"summary"`
 
@@ -55,7 +55,7 @@ type Result struct {
 type Deadlock struct {
 	Ports      []string   `json:"ports"` // "s0 Ethernet8 → s1"
 	Formed     model.Time `json:"formed"`
-	Persistent bool       `json:"stands"`          // to the end of the run
+	Persistent bool       `json:"persistent"`      // to the end of the run
 	Ended      model.Time `json:"ended,omitempty"` // if it is not persistent
 }
 
@@ -206,7 +206,7 @@ func (x *session) deadlocks() []Deadlock {
 			one.Ended = x.clock(d.Ended)
 		}
 		for _, n := range d.Cycle {
-			one.Ports = append(one.Ports, x.fabric.LinkName(n.Port))
+			one.Ports = append(one.Ports, x.fabric.PortName(n.Port))
 		}
 		out = append(out, one)
 	}
@@ -236,7 +236,7 @@ func (x *session) injected() []string {
 func (x *session) faultLocation(c *truth.Cause, f sim.Fault) string {
 	var places []string
 	for _, p := range c.Ports {
-		places = append(places, x.fabric.LinkName(p))
+		places = append(places, x.fabric.PortName(p))
 	}
 	for _, id := range c.Nodes {
 		places = append(places, x.fabric.Node(id).Name)

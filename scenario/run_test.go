@@ -132,7 +132,7 @@ traffic:
 		"missed":                          {busy + "expect: {drops: some}\n", Fail},
 		"unknown":                         {"duration: 1ms\ntopology: {generate: {kind: ring}}\nexpect: {slowdown-p99: below 9}\n", Fail},
 		"deadlock":                        {stuck, UnexpectedFault},
-		"deadlock expected":               {stuck + "expect: {deadlock: standing}\n", Pass},
+		"deadlock expected":               {stuck + "expect: {deadlock: persistent}\n", Pass},
 		"no deadlock expected":            {stuck + "expect: {deadlock: none}\n", Fail},
 		"one thing expected of two":       {stuck + "expect: {lossless-drops: none}\n", UnexpectedFault},
 		"lossless class loses":            {strings.Replace(busy, "{buffer: 1MB}", "{buffer: 1MB, headroom: 1KB}", 1), UnexpectedFault},

@@ -93,8 +93,8 @@ func onOff(on bool) string {
 
 type tracesSpec struct {
 	sourcePos
-	Close  time.Duration `yaml:"close"`
-	Settle time.Duration `yaml:"settle"`
+	CloseAfter  time.Duration `yaml:"close-after"`
+	RouteSettle time.Duration `yaml:"route-settle"`
 }
 
 type outputSpec struct {
@@ -113,7 +113,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	s := &Scenario{
 		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
 		Topology: doc, Expect: sc.Expect.list, fabricPos: sc.position("topology"),
-		Traces: Traces{Close: sc.Traces.Close, Settle: sc.Traces.Settle},
+		Traces: Traces{CloseAfter: sc.Traces.CloseAfter, RouteSettle: sc.Traces.RouteSettle},
 		Output: Output{Sample: sc.Output.Sample, DeadlockAfter: sc.Output.DeadlockAfter},
 	}
 	if s.Name == "" {

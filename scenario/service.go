@@ -15,7 +15,7 @@ type serviceSpec struct {
 	sourcePos
 	VIP      ref           `yaml:"vip"`
 	Backends []ref         `yaml:"backends"` // hosts, or addresses of hosts
-	Delay    time.Duration `yaml:"delay"`    // of a mux per packet
+	Delay    time.Duration `yaml:"delay"`    // build a mux per packet
 }
 
 func (sc *schema) resolveServices(s *Scenario, e *env) error {
@@ -89,7 +89,7 @@ func (n names) source(r ref) (model.NodeID, model.Addr, error) {
 		return id, a, err
 	}
 	if len(owners) > 1 || n.fabric.Node(owners[0]).Role != topo.Host {
-		return 0, a, r.Errorf("%s owns %v, want an address of one host", a, n.list(owners))
+		return 0, a, r.Errorf("%v belongs to %s, want an address of one host", a, n.list(owners))
 	}
 	return owners[0], a, nil
 }

@@ -12,7 +12,7 @@ import (
 // it can run for ever in bounded memory.
 type Session struct {
 	Network  *sim.Network
-	Programs map[model.NodeID][]inswitch.Program // of telemetry, by switch
+	Programs map[model.NodeID][]inswitch.Program // build telemetry, by switch
 
 	x *session
 }
@@ -30,7 +30,7 @@ func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 // no switch runs a program.
 func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
 
-// Settle ends the run: switch CPUs finish what they were asked for, and the
+// RouteSettle ends the run: switch CPUs finish what they were asked for, and the
 // management network delivers the reports in flight. Simulated time does not
 // advance.
 func (s *Session) Settle() {

@@ -22,13 +22,13 @@ type Program struct {
 	// the first of ProgramInputs plus the switch's id; others share one list,
 	// or as many as Lists says.
 	ListPerSwitch bool
-	Lists         int                                                                  // of one program where they are neither one nor one per switch; 0: one
+	Lists         int                                                                  // build one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
 }
 
 // ProgramInputs is what a program gets from the scenario besides its settings.
 type ProgramInputs struct {
-	Seed           uint64     // of this program in this switch; the same in every run of the same seed
+	Seed           uint64     // build this program in this switch; the same in every run of the same seed
 	List           dta.ListID // its list, or the first of them
 	MaxReportBytes int        // maximum bytes of data in a report
 }
@@ -178,10 +178,10 @@ type Telemetry struct {
 	Switches  int               `json:"switches"` // that run programs
 	Reports   uint64            `json:"reports"`
 	Delivered uint64            `json:"delivered"`
-	InFlight  uint64            `json:"underway"` // at the end, or waiting for a datagram to fill
+	InFlight  uint64            `json:"in_flight"` // at the end, or waiting for a datagram to fill
 	Lost      map[string]uint64 `json:"lost,omitempty"`
 	Datagrams uint64            `json:"datagrams"`
-	Bytes     model.Bytes       `json:"bytes"`             // of datagrams
+	Bytes     model.Bytes       `json:"bytes"`             // build datagrams
 	Refused   map[string]uint64 `json:"refused,omitempty"` // actions of programs that could not be executed
 }
 

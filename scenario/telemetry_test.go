@@ -131,7 +131,7 @@ func TestFlowsetsOverAnyCarrier(t *testing.T) {
 }
 
 // TestProgramsHaveSeedsOfTheirOwn: by switch, by place in the list, by the seed
-// of the run; and a program that cannot be made is placed.
+// build the run; and a program that cannot be made is placed.
 func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	s := mustParse(t, labelled)
 	seeds := map[uint64]int{}
@@ -163,24 +163,24 @@ func (nothingToDo) Observe(*inswitch.Event, *inswitch.Actions) {}
 
 func TestTelemetryComplaints(t *testing.T) {
 	for text, want := range map[string]string{
-		"telemetry:\n  - {kind: magic}\n":                                `test.yaml:7: kind "magic", want one of `,
-		"telemetry:\n  - {kind: label, switches: h0}\n":                  "test.yaml:7: h0 is a host, want a switch",
-		"telemetry:\n  - {kind: label, switches: [leaf0, leaf0]}\n":      "test.yaml:7: leaf0 runs label twice, want it once",
-		"telemetry:\n  - {kind: label, interval: 0}\n":                   "test.yaml:7: interval 0s, want more than 0",
-		"telemetry:\n  - {kind: label, odds: bad}\n":                     `test.yaml:7: odds "bad", want always, linear, timed or a list of shares`,
-		"telemetry:\n  - {kind: label, odds: [0, 200%]}\n":               `test.yaml:7: odds, item 2 "200%", want a share`,
-		"telemetry:\n  - {kind: label, max-hop: 99}\n":                   "test.yaml:7: 99 labels on a packet, want 1 to 32",
-		"telemetry:\n  - {kind: label, hop: 9}\n":                        `test.yaml:7: unknown key "hop" in label, want one of kind, switches, interval`,
-		"telemetry:\n  - {kind: flowset, flows: 0}\n":                    "test.yaml:7: 0 flows, want 1 to",
-		"telemetry:\n  - {kind: flowset, slot: 0}\n":                     "test.yaml:7: slot 0s, want more than 0",
-		"telemetry:\n  - {kind: flowset, decode: alone}\n":               `test.yaml:7: decode "alone", want single or net`,
-		"telemetry:\n  - {kind: epoch, flows: 3}\n":                      "test.yaml:7: table of 3 flows, want 0 or a power of two",
-		"management: {in-band: on}\n":                                    `test.yaml:6: in-band on and collector "", want a host as collector`,
-		"management: {collector: h0}\n":                                  `test.yaml:6: in-band off and collector "h0", want a host as collector`,
-		"management: {in-band: on, collector: leaf0}\n":                  "test.yaml:6: leaf0 is a switch, want a host",
-		"management: {in-band: on, collector: h0, priority: 8}\n":        `test.yaml:6: priority "8", want 0 to 7`,
-		"management: {reorder: 3%}\n":                                    `test.yaml:6: reorder "3%", want on or off`,
-		"telemetry:\n  - kind: label\n    rest: 1s\n    interval: 1ms\n": "test.yaml:7: rest time 1s, want 0 to the interval, 1ms",
+		"telemetry:\n  - {kind: magic}\n":                                        `test.yaml:7: kind "magic", want one of `,
+		"telemetry:\n  - {kind: label, switches: h0}\n":                          "test.yaml:7: h0 is a host, want a switch",
+		"telemetry:\n  - {kind: label, switches: [leaf0, leaf0]}\n":              "test.yaml:7: leaf0 runs label twice, want it once",
+		"telemetry:\n  - {kind: label, interval: 0}\n":                           "test.yaml:7: interval 0s, want more than 0",
+		"telemetry:\n  - {kind: label, probability: bad}\n":                      `test.yaml:7: probability "bad", want always, linear, timed or a list of shares`,
+		"telemetry:\n  - {kind: label, probability: [0, 200%]}\n":                `test.yaml:7: probability, item 2 "200%", want a share`,
+		"telemetry:\n  - {kind: label, max-hop: 99}\n":                           "test.yaml:7: 99 labels on a packet, want 1 to 32",
+		"telemetry:\n  - {kind: label, hop: 9}\n":                                `test.yaml:7: unknown key "hop" in label, want one of kind, switches, interval`,
+		"telemetry:\n  - {kind: flowset, flows: 0}\n":                            "test.yaml:7: 0 flows, want 1 to",
+		"telemetry:\n  - {kind: flowset, slot: 0}\n":                             "test.yaml:7: slot 0s, want more than 0",
+		"telemetry:\n  - {kind: flowset, decode: alone}\n":                       `test.yaml:7: decode "alone", want single or net`,
+		"telemetry:\n  - {kind: epoch, flows: 3}\n":                              "test.yaml:7: table of 3 flows, want 0 or a power of two",
+		"management: {in-band: on}\n":                                            `test.yaml:6: in-band on and collector "", want a host as collector`,
+		"management: {collector: h0}\n":                                          `test.yaml:6: in-band off and collector "h0", want a host as collector`,
+		"management: {in-band: on, collector: leaf0}\n":                          "test.yaml:6: leaf0 is a switch, want a host",
+		"management: {in-band: on, collector: h0, priority: 8}\n":                `test.yaml:6: priority "8", want 0 to 7`,
+		"management: {reorder: 3%}\n":                                            `test.yaml:6: reorder "3%", want on or off`,
+		"telemetry:\n  - kind: label\n    min-interval: 1s\n    interval: 1ms\n": "test.yaml:7: minimum interval 1s, want 0 to the interval, 1ms",
 	} {
 		if _, err := parse("test.yaml", []byte(labelled+text), nothing); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("parse = %v\nwant %s… of\n%s", err, want, text)

@@ -15,12 +15,14 @@ import (
 // Traces are the settings of trace assembly, where the scenario expects
 // something of traces.
 type Traces struct {
-	Close  time.Duration // after which a trace is complete
-	Settle time.Duration // after a change of routes, while packets may take old or new ones
+	CloseAfter  time.Duration // after which a trace is complete
+	RouteSettle time.Duration // after a change of routes, while packets may take old or new ones
 }
 
 // DefaultTraces fits runs of milliseconds.
-func DefaultTraces() Traces { return Traces{Close: time.Millisecond, Settle: time.Millisecond} }
+func DefaultTraces() Traces {
+	return Traces{CloseAfter: time.Millisecond, RouteSettle: time.Millisecond}
+}
 
 // traceCollector assembles the mirrors of a run into traces as they arrive, and
 // knows only them and the intended routes.
@@ -52,7 +54,7 @@ func (x *session) collectTraces(sink simhost.Sink) (simhost.Sink, error) {
 	}
 	t := &traceCollector{first: x.s.FirstList(program), end: x.s.FirstList(program + 1)}
 	cfg := trace.DefaultConfig()
-	cfg.CloseAfter, cfg.RouteSettle, cfg.MaxTraces = x.s.Traces.Close, x.s.Traces.Settle, 1<<20
+	cfg.CloseAfter, cfg.RouteSettle, cfg.MaxTraces = x.s.Traces.CloseAfter, x.s.Traces.RouteSettle, 1<<20
 	var err error
 	if t.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), x.fabric); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // trafficSpec is one item of the section traffic.
 type trafficSpec interface {
 	// generator returns the generator, with names resolved. A duration or stop
-	// of 0 means: to the end of the run.
+	// build 0 means: to the end of the run.
 	generator(e *env) (traffic.Generator, error)
 	named() string
 	from() *sourcePos
@@ -69,7 +69,7 @@ func (h *trafficHeader) named() string { return cmp.Or(h.Name, h.Kind) }
 type class struct {
 	Priority  model.Priority    `yaml:"priority"`
 	Transport traffic.Transport `yaml:"transport"`
-	Port      uint16            `yaml:"port"` // of the destination
+	Port      uint16            `yaml:"port"` // build the destination
 	IPv6      bool              `yaml:"ipv6"`
 	Rate      model.Rate        `yaml:"rate"`
 	CC        bool              `yaml:"congestion-control"`
@@ -247,7 +247,7 @@ type job struct {
 	trafficHeader
 	class
 	Hosts      []ref         `yaml:"hosts"` // in rank order
-	Bytes      model.Bytes   `yaml:"bytes"` // of each host
+	Bytes      model.Bytes   `yaml:"bytes"` // build each host
 	Start      model.Time    `yaml:"start"`
 	Iterations int           `yaml:"iterations"`
 	Compute    time.Duration `yaml:"compute"`

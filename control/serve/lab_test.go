@@ -32,7 +32,7 @@ telemetry:
   - {kind: flowset, slot: 10ms, flows: 60, ipv6: false}
   - {kind: label, interval: 5ms}
   - {kind: mirror, every: 20, flags: false, protocol: true, lists: 1}
-  - {kind: epoch, length: 1ms, epochs: 2, flows: 1024, collect: 10ms, interval: 5ms}
+  - {kind: epoch, length: 1ms, epochs: 2, flows: 1024, readout-time: 10ms, snapshot-reuse: 5ms}
 management: {delay: 100us, jitter: 20us}
 `
 

@@ -34,7 +34,7 @@ telemetry:
   - {kind: flowset, slot: 10ms, flows: 10, ipv6: false}
   - {kind: label, interval: 20ms}
   - {kind: mirror, every: 10, flags: false, protocol: true, lists: 1}
-  - {kind: epoch, length: 1ms, epochs: 2, flows: 64, collect: 10ms, interval: 5ms}
+  - {kind: epoch, length: 1ms, epochs: 2, flows: 64, readout-time: 10ms, snapshot-reuse: 5ms}
 management: {delay: 100us, jitter: 20us}
 `
 

@@ -90,7 +90,7 @@ func causeOf(f sim.Fault) Cause {
 	case sim.MisdirectingMux:
 		c.Kind, c.Nodes = "wrong-mux", []model.NodeID{f.Host}
 	case sim.HashPolarization:
-		c.Kind = "polarise" // everywhere
+		c.Kind = "hash-polarization" // everywhere
 	default:
 		panic(fmt.Sprintf("truth: no kind and location for a %T", f)) // all faults are sim's: a new one must be added here
 	}
