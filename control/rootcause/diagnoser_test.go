@@ -60,7 +60,7 @@ func (x *ring) flow(from, to int) model.FlowKey {
 	return model.FlowKey{Src: x.fabric.Node(h[from]).IPv4, Dst: x.fabric.Node(h[to]).IPv4, SrcPort: 1, DstPort: 4791, Proto: model.UDP}
 }
 
-func (x *ring) complain(number uint32, at model.Time) poll.Event {
+func (x *ring) request(number uint32, at model.Time) poll.Event {
 	ev := poll.Event{Host: x.fabric.Hosts()[0], Number: number}
 	c := DiagnosisRequest{Detection: diagnose.Detection{Event: ev, Victim: x.flow(0, 2)}, At: at}
 	if err := x.AddRequest(at, c); err != nil {
@@ -125,14 +125,14 @@ func (x *ring) all(ev poll.Event, at model.Time) (chunks [][]byte) {
 
 func TestALoopIsLookedAtTwice(t *testing.T) {
 	x := newRing(t, nil)
-	ev := x.complain(1, 10*ms)
+	ev := x.request(1, 10*ms)
 	if v := x.deliver(90*ms, x.all(ev, 10*ms)...); len(v) != 0 {
 		t.Fatalf("verdicts %+v while reports may still come; want none", v)
 	}
 	if v := x.Tick(92 * ms); len(v) != 0 || len(x.repolled) != 1 || x.repolled[0].Victim != x.flow(0, 2) {
 		t.Fatalf("verdicts %+v, repolled %v after one snapshot; want none, and a second poll requested", v, x.repolled)
 	}
-	second := x.complain(2, 93*ms)
+	second := x.request(2, 93*ms)
 	x.deliver(94*ms, x.all(second, 93*ms)...)
 	v := x.Tick(96 * ms)
 	if len(v) != 2 || !v[0].Persistent || !v[1].Persistent || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Event != ev {
@@ -145,10 +145,10 @@ func TestALoopIsLookedAtTwice(t *testing.T) {
 
 func TestALoopThatDissolves(t *testing.T) {
 	x := newRing(t, nil)
-	x.deliver(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.deliver(90*ms, x.all(x.request(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	x.sent, x.loose = 200, true
-	x.deliver(94*ms, x.all(x.complain(2, 93*ms), 93*ms)...)
+	x.deliver(94*ms, x.all(x.request(2, 93*ms), 93*ms)...)
 	v := x.Tick(96 * ms)
 	if len(v) == 0 || v[0].Persistent || len(v[0].DeadlockCycle) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
 		t.Fatalf("verdicts %+v; want the cycle of the first snapshot, not persistent", v)
@@ -157,7 +157,7 @@ func TestALoopThatDissolves(t *testing.T) {
 
 func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.RecheckTimeout = 10 * time.Millisecond })
-	x.deliver(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.deliver(90*ms, x.all(x.request(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	v := x.Tick(103 * ms)
 	if len(v) != 1 || v[0].Persistent {
@@ -168,7 +168,7 @@ func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
 // TestLateReportsAreWaitedFor: a switch CPU is busy with another snapshot.
 func TestLateReportsAreWaitedFor(t *testing.T) {
 	x := newRing(t, nil)
-	ev := x.complain(1, 10*ms)
+	ev := x.request(1, 10*ms)
 	x.deliver(90*ms, x.report(0, ev, 10*ms)...)
 	x.deliver(90*ms, x.report(1, ev, 10*ms)...)
 	if v := x.Tick(95 * ms); len(v) != 0 {
@@ -186,8 +186,8 @@ func TestLateReportsAreWaitedFor(t *testing.T) {
 
 func TestPatienceEnds(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.ReportTimeout = 200 * time.Millisecond })
-	x.complain(1, 10*ms)
-	ev := x.complain(2, 10*ms)
+	x.request(1, 10*ms)
+	ev := x.request(2, 10*ms)
 	x.deliver(90*ms, x.report(0, ev, 10*ms)...)
 	v := x.Tick(211 * ms)
 	if len(v) != 2 || v[0].Anomaly != anomaly.None || v[1].Anomaly != anomaly.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
@@ -201,7 +201,7 @@ func TestSpoiledReports(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		x := newRing(t, nil)
-		ev := x.complain(1, 10*ms)
+		ev := x.request(1, 10*ms)
 		var sent [][]byte
 		for _, c := range x.all(ev, 10*ms) {
 			switch rng.IntN(10) {
@@ -234,9 +234,9 @@ func TestSpoiledReports(t *testing.T) {
 
 func TestComplaintsAreBounded(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.MaxRequests = 2 })
-	x.complain(1, 0)
-	x.complain(1, 0)
-	x.complain(2, 0)
+	x.request(1, 0)
+	x.request(1, 0)
+	x.request(2, 0)
 	err := x.AddRequest(0, DiagnosisRequest{Detection: diagnose.Detection{Event: poll.Event{Number: 3}}})
 	if s := x.Stats(); !errors.Is(err, ErrTooManyRequests) || s.DuplicateRequests != 1 || s.Rejected != 1 {
 		t.Errorf("AddRequest = %v, %+v; want %v", err, s, ErrTooManyRequests)
