@@ -1,6 +1,6 @@
-// Package ingest holds the rooms that bring reports in: udp receives datagrams
-// in batches, rocev2 writes and opens memory over RDMA, collector is the
-// service around both; erspan reads mirrors that other makers' switches send,
-// from capture files (pcap) and the network. Every datagram lost or refused is counted with its
-// reason.
+// Package ingest holds the packages that receive reports: udp receives datagrams
+// in batches, rocev2 writes and serves memory over RDMA, collector is the service
+// that uses both; erspan and intreport decode the mirrors and INT reports of other
+// vendors' switches, and capture records and replays reports (pcap). Every lost
+// or refused datagram is counted with its reason.
 package ingest

@@ -1,22 +1,22 @@
-// Package capture records the reports that sockets take, in pcapng files that
-// Wireshark and its kin read, and plays such files, or captures that tcpdump
-// made, back: to a reader, or to the sockets of another process at the pace of
-// the recording. What reports mean is left to others.
+// Package capture records received reports in pcapng files for Wireshark and other
+// tools, and replays such files, or captures of tcpdump: to a reader, or to the
+// sockets of another process at the speed of the recording. It does not interpret
+// reports.
 // Manual: docs/replay.md.
 package capture
 
 import "strings"
 
-// Kind is the socket that a report came in by, or would have.
+// Kind is the kind of socket that received a report, or would have.
 type Kind uint8
 
 // The kinds.
 const (
-	Other  Kind = iota // nothing that Weft takes
+	Other  Kind = iota // not a report
 	DTA                // Direct Telemetry Access, over UDP
 	INT                // INT telemetry reports, over UDP
 	ERSPAN             // mirrored packets, in GRE
-	SPAN               // mirrored packets as they were, of one switch; no socket takes them
+	SPAN               // mirrored packets of one switch without encapsulation; files only
 	NumKinds
 )
 
@@ -25,8 +25,8 @@ var kindNames = [NumKinds]string{"other", "dta", "int", "erspan", "span"}
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
 
-// A recording has an interface for each kind, whose name tells it: ports may be
-// any.
+// A recording has an interface for each kind, whose name identifies it: the ports
+// are arbitrary.
 const (
 	devicePrefix   = "weft-"
 	rejectedSuffix = "-rejected"
@@ -40,7 +40,7 @@ func deviceName(k Kind, rejected bool) string {
 	return name
 }
 
-// deviceKind reads what deviceName made; Other: it did not.
+// deviceKind parses a name of deviceName; for other names it returns Other.
 func deviceKind(name string) (k Kind, rejected bool) {
 	name, ours := strings.CutPrefix(name, devicePrefix)
 	if !ours {

@@ -16,7 +16,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// file is the one that is being written.
+// file is the current file of a recording.
 type file struct {
 	cfg     *Config
 	file    *os.File
@@ -28,8 +28,8 @@ type file struct {
 	closed  bool
 }
 
-// create makes a file. One that is there becomes an old one, and those beyond
-// the number to keep go.
+// create makes a file. An existing one is archived, and archived files beyond the
+// number to keep are removed.
 func create(cfg *Config) (*file, error) {
 	if err := archive(cfg.Path); err != nil {
 		return nil, err
@@ -42,8 +42,9 @@ func create(cfg *Config) (*file, error) {
 		return nil, err
 	}
 	w := &file{cfg: cfg, file: f, buf: bufio.NewWriterSize(f, 1<<16), devices: map[string]int{}}
-	info := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "weft", Comment: "reports as they were received; IP and UDP headers are made up but for addresses and ports"}}
-	name := deviceName(DTA, false) // a file without an interface is none
+	info := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "weft",
+		Comment: "reports as received; IP and UDP headers are synthetic, except for addresses and ports"}}
+	name := deviceName(DTA, false) // a file without an interface is invalid
 	if w.out, err = pcapgo.NewNgWriterInterface(w.buf, device(name), info); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Path, err), f.Close())
 	}
@@ -55,10 +56,10 @@ func device(name string) pcapgo.NgInterface {
 	return pcapgo.NgInterface{Name: name, LinkType: layers.LinkTypeRaw, TimestampResolution: 9}
 }
 
-// full reports whether the file has its size.
+// full reports whether the file has reached its maximum size.
 func (w *file) full() bool { return w.cfg.MaxSize > 0 && w.size >= int64(w.cfg.MaxSize) }
 
-// blockSize is what pcapng puts around a packet.
+// blockSize is the overhead of a pcapng block.
 const blockSize = 32
 
 func (w *file) writePacket(e *entry, payload []byte) error {
@@ -88,13 +89,12 @@ func (w *file) close() error {
 	return errors.Join(w.flush(), w.file.Close())
 }
 
-// archiveTimeFormat is the part of an old file's name that tells when it was written last.
-// Names sort as times do.
+// archiveTimeFormat is the format of the last write time in an archived file's
+// name. Names sort like times.
 const archiveTimeFormat = "20060102T150405.000000000"
 
-// archive gives the file of a path, if there is one, the name of an old one:
-// reports.pcapng becomes reports-20261115T101500.000000000.pcapng. An empty one
-// has nothing to tell.
+// archive renames the file of a path, if there is one: reports.pcapng becomes
+// reports-20261115T101500.000000000.pcapng. An empty one is not archived.
 func archive(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -103,7 +103,7 @@ func archive(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file, want the path of one", path)
+		return fmt.Errorf("%s is not a regular file, want the path of one", path)
 	}
 	before, after := archiveNameParts(path)
 	for at := info.ModTime().UTC(); ; at = at.Add(1) {
@@ -116,13 +116,15 @@ func archive(path string) error {
 	}
 }
 
-// archiveNameParts is what stands around the time in the name of an old file.
+// archiveNameParts returns the parts before and after the time in the name of an
+// archived file.
 func archiveNameParts(path string) (before, after string) {
 	after = filepath.Ext(path)
 	return strings.TrimSuffix(path, after) + "-", after
 }
 
-// removeOldest removes the oldest files of a path beyond a number; 0 keeps all.
+// removeOldest removes the oldest archived files of a path beyond a number; 0
+// keeps all.
 func removeOldest(path string, keep int) error {
 	if keep == 0 {
 		return nil
@@ -140,7 +142,7 @@ func removeOldest(path string, keep int) error {
 	return nil
 }
 
-// ArchivedFiles lists the old files of a recording, the oldest first.
+// ArchivedFiles lists the archived files of a recording, the oldest first.
 func ArchivedFiles(path string) ([]string, error) {
 	list, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

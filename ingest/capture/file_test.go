@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFullDisk: what is in a buffer is not written yet, and where the disk does
-// not take it, it never was.
+// TestFullDisk: reports in the buffer do not count as written, also if the disk
+// then fails.
 func TestFullDisk(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 		r.writeQueued()
 	}
 	put()
-	r.file.file.Close() // from now on it takes nothing
+	r.file.file.Close() // later writes fail
 	put()
 	put()
 	if st := r.Stats(); st.Written != 1 || st.Failed != 2 || st.Waiting != 0 {

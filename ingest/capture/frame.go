@@ -9,8 +9,8 @@ import (
 
 const hopLimit = 64
 
-// appendPacket appends a report as an IP packet. Sockets do not show headers:
-// addresses and ports are the report's, all else is made up.
+// appendPacket appends a report as an IP packet. Sockets do not expose headers:
+// addresses and ports are the report's, all other fields are synthetic.
 func appendPacket(b []byte, k Kind, from, to netip.AddrPort, payload []byte) []byte {
 	if k == ERSPAN {
 		b = appendIP(b, model.GRE, from.Addr(), to.Addr(), len(payload))
@@ -22,7 +22,7 @@ func appendPacket(b []byte, k Kind, from, to netip.AddrPort, payload []byte) []b
 	return append(b, payload...)
 }
 
-// appendIP appends the header of a packet that carries so many bytes.
+// appendIP appends the header of a packet with a payload of length bytes.
 func appendIP(b []byte, proto model.Proto, from, to netip.Addr, length int) []byte {
 	src, dst := from.Unmap(), to.Unmap()
 	if src.Is4() && dst.Is4() {
@@ -33,6 +33,6 @@ func appendIP(b []byte, proto model.Proto, from, to netip.Addr, length int) []by
 	return packet.IPv6{NextHeader: proto, HopLimit: hopLimit, Src: model.AddrOf(src), Dst: model.AddrOf(dst), Length: uint16(length)}.AppendTo(b)
 }
 
-// maxPayload is the longest that fits into a packet of either family with its
-// headers.
+// maxPayload is the longest payload that fits into a packet of either family with
+// its headers.
 const maxPayload = 1<<16 - 1 - packet.IPv4Size - packet.UDPSize

@@ -15,45 +15,44 @@ import (
 // Input is a file to read.
 type Input struct {
 	Path string
-	// Switch says that the file has nothing but frames that this switch
-	// mirrored, as they were; empty: reports.
+	// Switch is set if the file has only frames that this switch mirrored
+	// without encapsulation; empty: reports.
 	Switch string
 }
 
-// Ports tell the reports of a capture that is no recording of ours.
+// Ports identify the reports in a capture that is not a Weft recording.
 type Ports struct{ DTA, INT []uint16 }
 
 // Datagram is one report of a file.
 type Datagram struct {
 	Time     model.Time
 	Kind     Kind
-	From, To netip.AddrPort // without ports where the kind has none
-	Switch   string         // of SPAN
-	// Payload is UDP's; of ERSPAN what follows the IP header; of SPAN an
-	// Ethernet frame, or what begins with an IP header unless Frame. It is
-	// used again.
+	From, To netip.AddrPort // without ports if the kind has none
+	Switch   string         // with SPAN
+	// Payload is the UDP payload; with ERSPAN the IP payload; with SPAN an
+	// Ethernet frame if Frame is set, else an IP packet. Next reuses it.
 	Payload []byte
 	Frame   bool
 }
 
-// ReadStats account for the packets of files.
+// ReadStats are the counters of a Reader.
 // Invariant: Packets = all of Kinds + Rejected, and Kinds[Other] = NotIP +
-// Fragments + what is of nobody.
+// Fragments + unrelated packets.
 type ReadStats struct {
 	Packets   uint64           `json:"packets"`
 	Kinds     [NumKinds]uint64 `json:"kinds"`
-	Rejected  uint64           `json:"rejected"` // when they were recorded
+	Rejected  uint64           `json:"rejected"` // by the collector that recorded them
 	NotIP     uint64           `json:"not_ip"`
 	Fragments uint64           `json:"fragments"`
-	Truncated       uint64           `json:"cut"` // reports that the capture did not keep whole
+	Truncated uint64           `json:"truncated"` // reports that the capture truncated
 }
 
-// Reader reads the reports of several files in the order of their times. One
-// goroutine uses it.
+// Reader reads the reports of several files in the order of their times. It is
+// for one goroutine.
 type Reader struct {
 	ports Ports
 	files []*source
-	next  *source // whose packet was given out last
+	next  *source // of the packet returned last
 	stats ReadStats
 	parse packet.Packet
 	cut   []error
@@ -91,7 +90,7 @@ func Open(ports Ports, inputs ...Input) (_ *Reader, err error) {
 	return r, nil
 }
 
-// Close closes what is open.
+// Close closes the open files.
 func (r *Reader) Close() {
 	for _, s := range r.files {
 		s.file.Close()
@@ -99,21 +98,21 @@ func (r *Reader) Close() {
 	r.files = nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (r *Reader) Stats() ReadStats { return r.stats }
 
-// TruncatedFiles tells of files that break off, as one does whose writer was killed.
-// What they have before that was given out.
+// TruncatedFiles returns the errors of files that end early, for example because
+// their writer was killed. Next has returned the packets before that.
 func (r *Reader) TruncatedFiles() []error { return r.cut }
 
-// Summary is what files have, and from when to when.
+// Summary is the content of files and their time range.
 type Summary struct {
 	ReadStats
 	From, To model.Time
 	Broken   []error
 }
 
-// Summarize reads files to their end to tell what they have.
+// Summarize reads files to their end and returns their content.
 func Summarize(ports Ports, inputs ...Input) (s Summary, err error) {
 	r, err := Open(ports, inputs...)
 	if err != nil {
@@ -137,7 +136,7 @@ func Summarize(ports Ports, inputs ...Input) (s Summary, err error) {
 	return s, err
 }
 
-// advance reads the next packet of a file. One that has ended is closed.
+// advance reads the next packet of a file, and closes the file at its end.
 func (r *Reader) advance(s *source) {
 	s.number++
 	err := s.reader.Next(&s.packet)
@@ -151,8 +150,8 @@ func (r *Reader) advance(s *source) {
 	r.files = slices.DeleteFunc(r.files, func(one *source) bool { return one == s })
 }
 
-// Next reads the next report, of whatever kind; those that were rejected when
-// they were recorded are left out. At the end of all files the error is io.EOF.
+// Next reads the next report of any kind; it skips those that were rejected when
+// they were recorded. At the end of all files the error is io.EOF.
 func (r *Reader) Next(d *Datagram) error {
 	for {
 		if r.next != nil {
@@ -183,7 +182,7 @@ func (r *Reader) Next(d *Datagram) error {
 	}
 }
 
-// classify finds out what a packet is.
+// classify determines the kind and payload of a packet.
 func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
 	*d = Datagram{Time: s.packet.Time}
 	data, frame, err := s.packet.Network()
@@ -209,7 +208,7 @@ func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
 		r.stats.Fragments++
 		return false, nil
 	}
-	// Length is the header's word: more may stand behind it, or less.
+	// Length is the claim of the header: there may be more bytes, or fewer.
 	whole := int(h.Start) + int(h.Length)
 	data = data[:min(len(data), whole)]
 	kind, rejected := deviceKind(s.packet.Interface)

@@ -18,9 +18,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TestCapturesByOthers: without our interfaces, ports and protocols tell; files
-// are read as one, in the order of time.
-func TestCapturesByOthers(t *testing.T) {
+// TestCapturesOfOtherTools: without Weft's interface names, ports and protocols
+// identify reports; files are merged in the order of time.
+func TestCapturesOfOtherTools(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for i, kind := range []capture.Kind{capture.DTA, capture.INT} {
@@ -59,8 +59,8 @@ func TestCapturesByOthers(t *testing.T) {
 	}
 }
 
-// TestAFileThatBreaksOff gives what it has, and tells.
-func TestAFileThatBreaksOff(t *testing.T) {
+// TestTruncatedFile: the packets before the end are read, and the error is reported.
+func TestTruncatedFile(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
 	record(t, cfg, reports)
@@ -87,8 +87,8 @@ func TestAFileThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestSpanIsFrames: of a file of mirrored frames everything is one.
-func TestSpanIsFrames(t *testing.T) {
+// TestSPANFile: in a file of mirrored frames every packet is one.
+func TestSPANFile(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "span.pcapng")
 	record(t, cfg, reports)
@@ -108,9 +108,9 @@ func TestSpanIsFrames(t *testing.T) {
 	}
 }
 
-// TestSendKeepsThePace sends a recording to a socket: all of one kind, in order,
-// no faster than told.
-func TestSendKeepsThePace(t *testing.T) {
+// TestSendKeepsTheSpeed sends a recording to a socket: all of one kind, in order,
+// no faster than configured.
+func TestSendKeepsTheSpeed(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
 	var list []seen
@@ -143,7 +143,7 @@ func TestSendKeepsThePace(t *testing.T) {
 	if err != nil || sent.Datagrams[capture.DTA] != 15 || sent.Skipped[capture.INT] != 5 {
 		t.Fatalf("Send = %+v, %v; want 15 reports sent and 5 left", sent, err)
 	}
-	// The last has its place 190 ms behind the first, 95 at twice the speed.
+	// The last is 190 ms after the first, 95 at twice the speed.
 	if took := time.Since(began); took < 90*time.Millisecond {
 		t.Errorf("sent within %v; want it to take 95ms", took)
 	}
@@ -160,7 +160,7 @@ func TestSendKeepsThePace(t *testing.T) {
 		t.Error("mirrors were sent to a socket of UDP")
 	}
 	conn.Close()
-	if _, err := send(0, capture.DTA, here); err == nil || !strings.Contains(err.Error(), "nobody listens") {
+	if _, err := send(0, capture.DTA, here); err == nil || !strings.Contains(err.Error(), "no process listens") {
 		t.Errorf("Send to a closed port = %v; want an error that says so", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,8 +177,7 @@ func TestSendKeepsThePace(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever a file is, the reader ends, and every packet of it is
-// accounted for.
+// FuzzReader: for every input the reader ends, and every packet is counted.
 func FuzzReader(f *testing.F) {
 	cfg := capture.DefaultConfig()
 	cfg.Rejected = true

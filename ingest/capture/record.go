@@ -11,48 +11,48 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Config says what is recorded and where.
+// Config configures a recording.
 type Config struct {
-	Path     string      // of the file that is being written; empty: nothing is recorded
-	MaxSize  model.Bytes // of a file, which then becomes an old one; 0: no bound
-	Keep     int         // old files, the newest; 0: all
-	Queue    model.Bytes // reports that may wait for the disk
-	Rejected bool        // also what was received and not taken
+	Path     string      // of the current file; empty: nothing is recorded
+	MaxSize  model.Bytes // of a file, which is archived then; 0: no limit
+	Keep     int         // number of archived files to keep; 0: all
+	Queue    model.Bytes // maximum size of reports that wait for the disk
+	Rejected bool        // also record rejected datagrams
 }
 
-// DefaultConfig keeps files of a size that Wireshark still opens.
+// DefaultConfig limits files to a size that Wireshark can open.
 func DefaultConfig() Config {
 	return Config{MaxSize: 256 * model.MiB, Keep: 8, Queue: 16 * model.MiB}
 }
 
-// Check complains about the first thing that cannot work.
+// Check returns the first error of the configuration.
 func (c *Config) Check() error {
 	switch {
 	case c.MaxSize != 0 && c.MaxSize < 64*model.KiB:
-		return fmt.Errorf("record: files of %v, want at least 64KiB, or 0 for no bound", c.MaxSize)
+		return fmt.Errorf("record: files of %v, want at least 64KiB, or 0 for no limit", c.MaxSize)
 	case c.Keep < 0:
-		return fmt.Errorf("record: %d old files kept, want 0 (all) or more", c.Keep)
+		return fmt.Errorf("record: keep %d archived files, want 0 (all) or more", c.Keep)
 	case c.Queue < 1<<16:
 		return fmt.Errorf("record: a queue of %v, want at least 64KiB", c.Queue)
 	}
 	return nil
 }
 
-// Stats account for what a Recorder was shown.
-// Invariant: Datagrams = Written + Left + Shed + Failed + Waiting.
+// Stats are the counters of a Recorder.
+// Invariant: Datagrams = Written + Skipped + Shed + Failed + Waiting.
 type Stats struct {
 	Datagrams uint64 `json:"datagrams"`
 	Written   uint64 `json:"written"`
-	Skipped      uint64 `json:"left"`   // rejected ones, which were not asked for
-	Shed      uint64 `json:"shed"`   // the disk was too slow
-	Failed    uint64 `json:"failed"` // the disk refused them
+	Skipped   uint64 `json:"skipped"` // rejected ones, without Config.Rejected
+	Shed      uint64 `json:"shed"`    // discarded: the disk was too slow
+	Failed    uint64 `json:"failed"`  // not written because of a disk error
 	Waiting   uint64 `json:"waiting"`
-	Files     uint64 `json:"files"` // begun
+	Files     uint64 `json:"files"` // created
 }
 
-// Recorder writes reports into files without making sockets wait: what does not
-// fit into its queue is shed, the newest first, and counted. Many goroutines may
-// use it.
+// Recorder writes reports into files without blocking sockets: reports that do not
+// fit into its queue are shed, the newest first, and counted. It may be used
+// concurrently.
 type Recorder struct {
 	cfg Config
 	log *slog.Logger
@@ -62,13 +62,13 @@ type Recorder struct {
 	stats   Stats
 	wake    chan struct{}
 
-	// Of the goroutine that writes.
+	// Owned by the goroutine that writes.
 	writing batch
 	file    *file
-	err     error // the first; nothing is written after it
+	err     error // the first error; nothing is written after it
 }
 
-// batch is reports, one after another in one piece of memory.
+// batch holds reports back to back in one buffer.
 type batch struct {
 	entries []entry
 	bytes   []byte
@@ -82,11 +82,11 @@ type entry struct {
 	size     int
 }
 
-// entrySize is about what an entry takes beside its bytes.
+// entrySize is about the overhead of an entry in bytes.
 const entrySize = 96
 
-// NewRecorder opens a file and starts nothing. A file that is there becomes an
-// old one. Run or Close must follow.
+// NewRecorder opens a file and starts nothing. It archives an existing file. Run
+// or Close must follow.
 func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -98,9 +98,8 @@ func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 	return &Recorder{cfg: cfg, log: log, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}}, nil
 }
 
-// RecordDatagram takes a copy of what came from one address to another at an instant:
-// the payload of UDP, or of ERSPAN what follows the IP header. Taken says
-// whether any use was made of it.
+// RecordDatagram queues a copy of a datagram: the UDP payload, or with ERSPAN the
+// IP payload. Taken is false if the collector rejected it.
 func (r *Recorder) RecordDatagram(k Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +115,7 @@ func (r *Recorder) RecordDatagram(k Kind, taken bool, at model.Time, from, to ne
 	}
 	w.entries = append(w.entries, entry{at, k, !taken, from, to, len(payload)})
 	w.bytes = append(w.bytes, payload...)
-	if len(w.bytes) >= int(r.cfg.Queue)/4 { // before that the next look is soon enough
+	if len(w.bytes) >= int(r.cfg.Queue)/4 { // before that the next timer is soon enough
 		select {
 		case r.wake <- struct{}{}:
 		default:
@@ -124,12 +123,12 @@ func (r *Recorder) RecordDatagram(k Kind, taken bool, at model.Time, from, to ne
 	}
 }
 
-// writeEvery is how long reports wait for the disk at most, if it is idle.
+// writeEvery is the maximum time that reports wait for an idle disk.
 const writeEvery = 100 * time.Millisecond
 
-// Run writes until ctx ends, and then what is left, and closes the file. The
-// error is the first that the disk gave, which is also logged when it happens; a
-// Recorder goes on after it, to count.
+// Run writes until ctx ends, and then the rest of the queue, and closes the file.
+// The error is the first disk error, which is also logged when it happens; after
+// it a Recorder only counts.
 func (r *Recorder) Run(ctx context.Context) error {
 	t := time.NewTicker(writeEvery)
 	defer t.Stop()
@@ -144,7 +143,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Close writes what is left and closes the file, without Run.
+// Close writes the rest of the queue and closes the file, without Run.
 func (r *Recorder) Close() error {
 	r.writeQueued()
 	err := r.file.close()
@@ -157,8 +156,8 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// writeQueued brings what waits to the file. What the disk has not taken is not
-// written: the buffer before it takes everything.
+// writeQueued writes the queue to the file. Reports count as written only after a
+// flush: the buffer in front of the disk accepts everything.
 func (r *Recorder) writeQueued() {
 	r.mu.Lock()
 	r.writing, r.waiting = r.waiting, batch{r.writing.entries[:0], r.writing.bytes[:0]}
@@ -176,7 +175,7 @@ func (r *Recorder) writeQueued() {
 		r.err = r.file.flush()
 	}
 	if r.err != nil && before == nil {
-		r.log.Error("the recording failed: what comes from here on is counted, not recorded", "file", r.cfg.Path, "error", r.err)
+		r.log.Error("recording failed: later reports are counted but not recorded", "file", r.cfg.Path, "error", r.err)
 	}
 	all := uint64(len(r.writing.entries))
 	if r.err == nil {
@@ -189,7 +188,7 @@ func (r *Recorder) writeQueued() {
 	r.stats.Files += done.Files
 }
 
-// put writes a report behind so many of its batch.
+// writeEntry writes a report that follows before others of its batch.
 func (r *Recorder) writeEntry(e *entry, payload []byte, before uint64, done *Stats) error {
 	if r.file.full() {
 		if err := r.file.close(); err != nil {
@@ -206,7 +205,7 @@ func (r *Recorder) writeEntry(e *entry, payload []byte, before uint64, done *Sta
 	return r.file.writePacket(e, payload)
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (r *Recorder) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
-// seen is one report as a test remembers it.
+// seen is one expected report.
 type seen struct {
 	at       model.Time
 	kind     capture.Kind
@@ -76,7 +76,7 @@ func record(t *testing.T, cfg capture.Config, list []seen, rejected ...int) capt
 	return r.Stats()
 }
 
-// reports are of every kind and both families, on ports that tell nothing.
+// reports are of every kind and both families, on arbitrary ports.
 var reports = []seen{
 	{1e18, capture.DTA, "10.0.0.7:40041", "192.0.2.1:1234", "first"},
 	{1e18 + 1, capture.INT, "[2001:db8::7]:7", "[2001:db8::1]:1235", "second"},
@@ -84,9 +84,9 @@ var reports = []seen{
 	{1e18 + 3, capture.DTA, "10.0.0.8:40041", "192.0.2.1:1234", ""},
 }
 
-// TestWhatIsRecordedIsRead: reports of every kind come back as they were, by
-// whatever port they came; those that were rejected are kept only if told.
-func TestWhatIsRecordedIsRead(t *testing.T) {
+// TestRecordingRoundTrip: reports of every kind are read as they were recorded,
+// from any port; rejected ones are recorded only if configured.
+func TestRecordingRoundTrip(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
 	st := record(t, cfg, reports, 3)
@@ -110,8 +110,8 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 	}
 }
 
-// TestTsharkReadsIt: names, times and ports are those of the reports.
-func TestTsharkReadsIt(t *testing.T) {
+// TestTsharkReadsRecordings: names, times and ports are those of the reports.
+func TestTsharkReadsRecordings(t *testing.T) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
 		t.Skip("no tshark here; make test installs it")
@@ -130,9 +130,9 @@ func TestTsharkReadsIt(t *testing.T) {
 	}
 }
 
-// TestFilesTurn: a file that is full becomes an old one, the oldest go, and a
-// recording that is there is not overwritten. All that is kept is read in order.
-func TestFilesTurn(t *testing.T) {
+// TestFileRotation: a full file is archived, the oldest are removed, and an
+// existing recording is not overwritten. All files that are left are read in order.
+func TestFileRotation(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.MaxSize, cfg.Keep = filepath.Join(t.TempDir(), "reports.pcapng"), 64*model.KiB, 3
 	var list []seen
@@ -149,7 +149,7 @@ func TestFilesTurn(t *testing.T) {
 		t.Fatalf("old files %v, %v; want 3", old, err)
 	}
 	got, _ := readAll(t, capture.Ports{}, append(old, cfg.Path)...)
-	want := append([]seen{list[0]}, list[248:]...) // the new one, and the last of those before
+	want := append([]seen{list[0]}, list[248:]...) // the new one, and the last of the earlier ones
 	if len(got) != len(want) {
 		t.Fatalf("%d reports; want %d", len(got), len(want))
 	}
@@ -160,8 +160,8 @@ func TestFilesTurn(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: what the disk is too slow for is shed and counted, and Run
-// writes the rest.
+// TestQueueIsBounded: reports that the disk is too slow for are shed and counted,
+// and Run writes the rest.
 func TestQueueIsBounded(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.Queue = filepath.Join(t.TempDir(), "reports.pcapng"), 64*model.KiB
@@ -170,7 +170,7 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload := make([]byte, 1000)
-	for i := range 100 { // nobody writes yet
+	for i := range 100 { // Run has not started yet
 		r.RecordDatagram(capture.DTA, true, model.Time(i), addr("10.0.0.7:1"), addr("10.0.0.1:2"), payload)
 	}
 	r.RecordDatagram(capture.DTA, true, 100, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1<<17))
@@ -188,13 +188,13 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestDiskThatFails: it is told once, and what it costs is counted.
-func TestDiskThatFails(t *testing.T) {
+// TestDiskErrors: an error is logged once, and lost reports are counted.
+func TestDiskErrors(t *testing.T) {
 	dir := t.TempDir()
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.MaxSize = filepath.Join(dir, "sub", "reports.pcapng"), 64*model.KiB
 	if _, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a file in a folder that is not there was made")
+		t.Error("a file in a missing directory was created")
 	}
 	if err := os.Mkdir(filepath.Dir(cfg.Path), 0o777); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestDiskThatFails(t *testing.T) {
 	if err := <-done; err == nil || !strings.Contains(err.Error(), cfg.Path) {
 		t.Errorf("Run = %v; want an error with the path", err)
 	}
-	if got := log.String(); strings.Count(got, "the recording failed") != 1 || !strings.Contains(got, cfg.Path) {
+	if got := log.String(); strings.Count(got, "recording failed") != 1 || !strings.Contains(got, cfg.Path) {
 		t.Errorf("log %q; want the failure once, with the path", got)
 	}
 	if st := r.Stats(); st.Failed != 39 {
@@ -233,7 +233,7 @@ func TestDiskThatFails(t *testing.T) {
 	}
 }
 
-// TestDatagramAllocs: sockets are not slowed by garbage.
+// TestDatagramAllocs: recording does not allocate on the receive path.
 func TestDatagramAllocs(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")

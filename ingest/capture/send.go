@@ -13,13 +13,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// SendConfig says where reports go and how fast.
+// SendConfig holds the destinations and the speed of Send.
 type SendConfig struct {
-	To    [NumKinds]netip.AddrPort // by kind; the zero value: they are left out
-	Speed float64                  // recorded seconds in one of the wall; 0: as fast as can be
+	To    [NumKinds]netip.AddrPort // by kind; reports with the zero value are skipped
+	Speed float64                  // relative to real time; 0: as fast as possible
 }
 
-// Check complains about the first thing that cannot work.
+// Check returns the first error of the configuration.
 func (c *SendConfig) Check() error {
 	some := false
 	for k, to := range c.To {
@@ -27,28 +27,28 @@ func (c *SendConfig) Check() error {
 			continue
 		}
 		if some = true; Kind(k) != DTA && Kind(k) != INT {
-			return fmt.Errorf("%v to %v: no socket takes it from another, want dta or int", Kind(k), to)
+			return fmt.Errorf("%v to %v: cannot be sent over UDP, want dta or int", Kind(k), to)
 		}
 	}
 	switch {
 	case !some:
-		return errors.New("nowhere to send to, want an address for reports of one kind")
+		return errors.New("no destination, want an address for reports of at least one kind")
 	case !(c.Speed >= 0):
-		return fmt.Errorf("speed %v, want above 0, or 0 for as fast as can be", c.Speed)
+		return fmt.Errorf("speed %v, want above 0, or 0 for as fast as possible", c.Speed)
 	}
 	return nil
 }
 
-// SendStats accounts for what Send did.
+// SendStats are the counters of Send.
 type SendStats struct {
 	Datagrams [NumKinds]uint64 `json:"datagrams"`
 	Bytes     uint64           `json:"bytes"`
-	Skipped      [NumKinds]uint64 `json:"left"` // of kinds that go nowhere
+	Skipped   [NumKinds]uint64 `json:"skipped"` // of kinds without a destination
 	Span      time.Duration    `json:"span_ns"`
 }
 
-// Send sends what a reader reads to sockets of others, each report when its time
-// has come. UDP tells of no loss; that nobody listens is an error.
+// Send sends the reports of a reader to the sockets of another process, each at
+// its recorded time. UDP does not report losses; a closed port is an error.
 func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err error) {
 	if err := cfg.Check(); err != nil {
 		return sent, err
@@ -87,7 +87,7 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err e
 		}
 		_, err := c.Write(d.Payload)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			return sent, fmt.Errorf("%v reports to %v: %w; nobody listens there", d.Kind, cfg.To[d.Kind], err)
+			return sent, fmt.Errorf("%v reports to %v: %w; no process listens there", d.Kind, cfg.To[d.Kind], err)
 		} else if err != nil {
 			return sent, fmt.Errorf("%v reports to %v: %w", d.Kind, cfg.To[d.Kind], err)
 		}
@@ -96,8 +96,8 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err e
 	}
 }
 
-// wait lets the wall's time come to the recording's. Waits that are shorter than
-// a clock's tick are left for the next report.
+// wait waits until real time reaches the recording's. Waits that are shorter than
+// a clock tick are postponed to the next report.
 func wait(ctx context.Context, began time.Time, span time.Duration, speed float64) error {
 	if speed == 0 {
 		return ctx.Err()

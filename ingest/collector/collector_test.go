@@ -28,9 +28,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// TestEndsWithAClientThatDoesNotRead: whoever asks for notices and leaves them
-// unread does not keep a collector from ending.
-func TestEndsWithAClientThatDoesNotRead(t *testing.T) {
+// TestShutdownWithAClientThatDoesNotRead: a client that requests notices and does
+// not read them does not block the shutdown of a collector.
+func TestShutdownWithAClientThatDoesNotRead(t *testing.T) {
 	c, stop := start(t, small(""))
 	conn, err := net.Dial("tcp", c.StatusAddr().String())
 	if err != nil {
@@ -77,7 +77,7 @@ func small(dir string) Config {
 }
 
 // start runs a collector until the test ends; stop ends it earlier and returns
-// what Run did.
+// the error of Run.
 func start(t testing.TB, cfg Config) (c *Collector, stop func() error) {
 	t.Helper()
 	c, err := New(context.Background(), cfg, slog.New(slog.DiscardHandler))
@@ -136,7 +136,7 @@ func (s *source) add(r dta.Report) {
 	s.send()
 }
 
-// send gives ready datagrams to the socket and takes answers, if there are.
+// send sends ready datagrams to the socket and handles answers.
 func (s *source) send() {
 	for s.rep.ReadyDatagrams() > 0 {
 		if _, err := s.conn.Send(s.to, s.rep.Datagram(0)); err == nil {
@@ -150,7 +150,7 @@ func (s *source) flush() {
 	s.send()
 }
 
-// answers takes what the collector said, and sends again what it wants.
+// answers handles the collector's acks, and retransmits what they request.
 func (s *source) answers() {
 	s.t.Helper()
 	if _, err := s.conn.Receive(func(_ netip.AddrPort, d []byte) {
@@ -193,8 +193,8 @@ func reports(n int) (all []dta.Report) {
 	return all
 }
 
-// twin writes the same reports into memory directly.
-func twin(t testing.TB, m MemoryConfig, all []dta.Report) *translate.Memory {
+// directMemory is the reference: it writes the same reports into memory directly.
+func directMemory(t testing.TB, m MemoryConfig, all []dta.Report) *translate.Memory {
 	t.Helper()
 	m.Dir = ""
 	mem, err := m.open()
@@ -241,16 +241,16 @@ func same(t testing.TB, got, want *translate.Memory) {
 func TestReportsReachMemory(t *testing.T) {
 	for _, tc := range []struct {
 		workers int
-		runs    bool // reports of one shape side by side
+		runs    bool // packed reports of one format
 	}{{1, false}, {1, true}, {3, false}} {
 		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
 			cfg := small("")
 			cfg.Workers = tc.workers
-			// With several workers the order in which paths are written is open:
+			// With several workers the order in which paths are written is undefined:
 			// in this much memory no two of the test's share a chunk.
 			postcards := postcard.DefaultConfig(1 << 24)
 			cfg.Memory.Postcards = &postcards
-			// The halves of a path come by two sockets, on a busy machine long
+			// The halves of a path arrive on two sockets, on a busy machine long
 			// after each other.
 			cfg.Translate.PathWait = time.Hour
 			c, _ := start(t, cfg)
@@ -258,8 +258,8 @@ func TestReportsReachMemory(t *testing.T) {
 			if tc.runs {
 				slices.SortStableFunc(all, func(a, b dta.Report) int { return int(a.Primitive) - int(b.Primitive) })
 			}
-			// Keys meet whoever reports them; the order of a list's entries, and
-			// of keys that share a slot, is one reporter's.
+			// All reports of a key go to one translator; the order of a list's
+			// entries, and of keys that share a slot, is one reporter's.
 			sources := []*source{newSource(t, 1, c.Addr()), newSource(t, 2, c.Addr()), newSource(t, 3, c.Addr())}
 			for i, r := range all {
 				switch r.Primitive {
@@ -276,7 +276,7 @@ func TestReportsReachMemory(t *testing.T) {
 				st := c.Status()
 				return st.Stored() == uint64(len(all)) && st.Memory[len(st.Memory)-1].Entries == 200
 			})
-			same(t, c.Memory(), twin(t, cfg.Memory, all))
+			same(t, c.Memory(), directMemory(t, cfg.Memory, all))
 			for _, l := range c.Status().Losses() {
 				if l.Count != 0 {
 					t.Errorf("lost %+v", l)
@@ -286,7 +286,7 @@ func TestReportsReachMemory(t *testing.T) {
 	}
 }
 
-func TestLostDatagramsAreSentAgain(t *testing.T) {
+func TestLostDatagramsAreRetransmitted(t *testing.T) {
 	c, _ := start(t, small(""))
 	s := newSource(t, 7, c.Addr())
 	const n = 500
@@ -312,7 +312,7 @@ func TestLostDatagramsAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestRateLimitTellsTheReporter(t *testing.T) {
+func TestRateLimitIsReportedToTheReporter(t *testing.T) {
 	cfg := small("")
 	cfg.Rate, cfg.Burst = 10000, 20
 	c, _ := start(t, cfg)
@@ -379,7 +379,7 @@ func TestStatusPages(t *testing.T) {
 	}
 	metrics := get("/metrics")
 	for _, want := range []string{
-		`weft_collect_lost_total{reason="not a report",stage="intake",unit="datagrams"} 1`,
+		`weft_collect_lost_total{reason="unknown format",stage="intake",unit="datagrams"} 1`,
 		`weft_collect_lost_total{reason="no memory",stage="intake",unit="reports"} 1`,
 		`weft_collect_lost_total{reason="queue full",stage="kernel",unit="datagrams"} 0`,
 		`weft_collect_reports_total{primitive="postcarding"} 52`,
@@ -404,7 +404,7 @@ func TestShutdownWritesWhatWasGathered(t *testing.T) {
 	cfg.Translate.ListWait, cfg.Translate.PathWait = time.Hour, time.Hour
 	c, stop := start(t, cfg)
 	s := newSource(t, 7, c.Addr())
-	all := reports(20)[:20*8-1] // of the last path a hop is missing
+	all := reports(20)[:20*8-1] // the last path lacks a hop
 	for _, r := range all {
 		s.add(r)
 	}
@@ -418,7 +418,7 @@ func TestShutdownWritesWhatWasGathered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeAll(mem)
-	want := twin(t, cfg.Memory, all)
+	want := directMemory(t, cfg.Memory, all)
 	blank := uint32(postcard.Blank)
 	if err := want.Postcards.Writer(0).Write([]byte("flow 19"), []uint32{19, 20, 21, 22, blank}, 2); err != nil {
 		t.Fatal(err)
@@ -426,7 +426,7 @@ func TestShutdownWritesWhatWasGathered(t *testing.T) {
 	same(t, mem, want)
 }
 
-func TestNewComplains(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"collector: 0 workers, want 1 to 31":      func(c *Config) { c.Workers = 0 },
 		"collector: 0 reporters, want at least 1": func(c *Config) { c.Reporters = 0 },

@@ -25,8 +25,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// What makes the test binary a process of its own, to be killed: flags of a
-// child with spaces between.
+// childEnv runs the test binary as a separate process, to be killed: flags of a
+// child, separated by spaces.
 const childEnv = "WEFT_TEST_COLLECTOR"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // child runs one of: collect DIR LISTEN, memory DIR CONTROL, translate CONTROL
-// LISTEN. It prints where it can be reached.
+// LISTEN. It prints its address.
 func child(flags []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -67,7 +67,7 @@ func child(flags []string) error {
 	return c.Run(ctx)
 }
 
-// spawn starts a process and returns where it listens.
+// spawn starts a process and returns its address.
 func spawn(t *testing.T, flags ...string) (*exec.Cmd, netip.AddrPort) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -100,7 +100,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// end asks a process to finish, which must not take long.
+// end terminates a process, which must not take long.
 func end(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -118,7 +118,7 @@ func end(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// files is a reader of a collector's files, in a process of its own.
+// files is a reader of a collector's files, in a separate process.
 type files struct {
 	values *keywrite.Table
 	counts *count.Table
@@ -164,8 +164,8 @@ func (f files) stored(i int) bool {
 	return found && least >= uint64(i)
 }
 
-// checkEntries holds that the newest entries of a list are whole, where they
-// belong, and there once.
+// checkEntries checks that the newest entries of a list are complete, in order,
+// and unique.
 func (f files) checkEntries(t *testing.T, id uint32) {
 	t.Helper()
 	h, seen := f.head(id), map[uint32]bool{}
@@ -185,7 +185,7 @@ func (f files) checkEntries(t *testing.T, id uint32) {
 
 const known = 200
 
-// prepare stores reports whose fate is known before anything is killed.
+// prepare stores reports that must survive before anything is killed.
 func prepare(t *testing.T, f files, addr netip.AddrPort) {
 	t.Helper()
 	first := newSource(t, 1, addr)
@@ -198,8 +198,8 @@ func prepare(t *testing.T, f files, addr netip.AddrPort) {
 	await(t, "the known reports", func() bool { return f.stored(known - 1) })
 }
 
-// load reports to an address until the returned function is called, whoever
-// listens there.
+// load reports to an address until the returned function is called, with or
+// without a process that listens there.
 func load(t *testing.T, addr netip.AddrPort) (stop func()) {
 	var wg sync.WaitGroup
 	stopped := make(chan struct{})
@@ -221,7 +221,7 @@ func load(t *testing.T, addr netip.AddrPort) (stop func()) {
 	return func() { close(stopped); wg.Wait() }
 }
 
-// survives holds what must be true after a kill, and that the load goes on.
+// survives checks the invariants after a kill, and that the load continues.
 func (f files) survives(t *testing.T, who string, atKill uint64) {
 	t.Helper()
 	after := f.head(3)
@@ -233,13 +233,13 @@ func (f files) survives(t *testing.T, who string, atKill uint64) {
 			t.Fatalf("%s killed: flow %d is forgotten", who, i)
 		}
 	}
-	await(t, "the load to go on after a kill of the "+who, func() bool { return f.head(3) > after+100 })
+	await(t, "the load to continue after a kill of the "+who, func() bool { return f.head(3) > after+100 })
 }
 
-// TestKilledCollectorAnswersAsBefore kills a collector with reports under way
-// and starts another on its files: what was stored answers, heads of lists and
-// counters only grow, and the reporter goes on.
-func TestKilledCollectorAnswersAsBefore(t *testing.T) {
+// TestKilledCollectorKeepsItsMemory kills a collector with reports in flight and
+// starts another on its files: queries still find what was stored, heads of lists
+// and counters only grow, and the reporter continues.
+func TestKilledCollectorKeepsItsMemory(t *testing.T) {
 	dir := t.TempDir()
 	cmd, addr := spawn(t, "collect", dir, "127.0.0.1:0")
 	f := openFiles(t, dir)
@@ -258,9 +258,9 @@ func TestKilledCollectorAnswersAsBefore(t *testing.T) {
 	end(t, cmd)
 }
 
-// TestKilledTranslatorAndCollector does the same with memory behind RDMA: one
-// process translates, another has the memory, and each is killed in its turn.
-// Queue pairs are set up anew, whoever of the two is new.
+// TestKilledTranslatorAndCollector does the same with RDMA: one process
+// translates, another has the memory, and each is killed in turn. Queue pairs are
+// set up again in both cases.
 func TestKilledTranslatorAndCollector(t *testing.T) {
 	dir := t.TempDir()
 	memory, control := spawn(t, "memory", dir, "127.0.0.1:0")

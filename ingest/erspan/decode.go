@@ -1,6 +1,6 @@
-// Package erspan brings in the mirrors of switches that speak ERSPAN, SONiC's
-// with padding among them, from capture files and from a raw socket, and makes
-// wire/mirror's records of them. What traces they make is analyze/trace's work.
+// Package erspan decodes ERSPAN mirrors, including SONiC's with padding, from
+// capture files and from a raw socket, into records of wire/mirror. Package
+// analyze/trace makes traces of them.
 // Layouts: docs/formats/erspan.md. Manual: docs/traces.md.
 package erspan
 
@@ -17,56 +17,56 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// Config says who sends mirrors and how.
+// Config describes the senders of mirrors.
 type Config struct {
-	// Switch tells which switch sends from an address.
+	// Switch returns the switch with an address.
 	Switch func(from model.Addr) (model.NodeID, bool)
-	// Pads are for switches whose headers do not say how many bytes stand
+	// Pads are for switches whose headers do not contain the number of bytes
 	// between the first four of GRE and the frame.
 	Pads map[model.Addr]int
-	// Debug is the bits of the DSCP field that mark a packet.
+	// Debug is the DSCP bits of the debug mark.
 	Debug uint8
-	// WeftReports takes mirrors that Weft's own switches report in Append reports, which
-	// name their switch themselves.
+	// WeftReports also decodes mirrors in the Append reports of Weft's switches,
+	// which contain the switch.
 	WeftReports bool
 }
 
-// Stats account for packets. Packets = Mirrored + all that follow up to Empty;
-// a packet of Weft's own reports may hold several mirrors, or none.
+// Stats are the counters of a Decoder. Packets = Mirrored + all from Other to
+// Empty; a datagram of Weft's reports may hold several mirrors, or none.
 type Stats struct {
 	Packets  uint64 `json:"packets"`
 	Mirrored uint64 `json:"mirrored"` // packets with a mirror
 	Mirrors  uint64 `json:"mirrors"`
 
-	Other       uint64 `json:"other"`       // not GRE, nor a report of Weft
-	NotIP       uint64 `json:"not_ip"`      // or an IP header that contradicts itself
+	Other       uint64 `json:"other"`       // neither GRE nor a Weft report
+	NotIP       uint64 `json:"not_ip"`      // or an inconsistent IP header
 	Fragment    uint64 `json:"fragment"`    // of a larger packet
 	Unsupported uint64 `json:"unsupported"` // version of GRE, or its routing field
-	NoMirror    uint64 `json:"no_mirror"`   // DecodeGRE with something else in it
-	Version     uint64 `json:"version"`     // of the ERSPAN header, is not that of its protocol
-	Truncated       uint64 `json:"short"`       // ends in a header
+	NoMirror    uint64 `json:"no_mirror"`   // GRE with another payload
+	Version     uint64 `json:"version"`     // of the ERSPAN header does not match the GRE protocol type
+	Truncated   uint64 `json:"truncated"`   // ends inside a header
 	Unknown     uint64 `json:"unknown"`     // from an address of no switch
 	Empty       uint64 `json:"empty"`       // less than an Ethernet header of the frame
 
-	// Missing is how many mirrors never came, by the sequence numbers of those
-	// that did; Late those that came after one with a higher number.
+	// Missing is the number of lost mirrors, from gaps in sequence numbers; Late
+	// those that arrived after one with a higher number.
 	Missing uint64 `json:"missing"`
 	Late    uint64 `json:"late"`
 }
 
-// Decoder makes mirrors of packets. One goroutine uses it.
+// Decoder decodes packets into mirrors. It is for one goroutine.
 type Decoder struct {
 	cfg   Config
 	stats Stats
-	next  map[session]uint32 // sequence number that is due
+	next  map[session]uint32 // expected sequence number
 	outer packet.Packet
 	inner packet.Packet
 	in    erspan.Mirror
 	out   mirror.Mirror
-	made  []byte // an Ethernet header, and the IP packet that came without one
+	made  []byte // an Ethernet header, and the IP packet that arrived without one
 }
 
-// session is one of a switch's; it counts its mirrors.
+// session is an ERSPAN session of a switch, with separate sequence numbers.
 type session struct {
 	sw      model.NodeID
 	session uint16
@@ -75,16 +75,16 @@ type session struct {
 // NewDecoder makes a decoder.
 func NewDecoder(cfg Config) (*Decoder, error) {
 	if cfg.Switch == nil {
-		return nil, errors.New("erspan: no way to tell switches by their addresses, want a Switch")
+		return nil, errors.New("erspan: Config.Switch is nil, want a lookup of switches by address")
 	}
 	return &Decoder{cfg: cfg, next: map[session]uint32{}}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// DecodeFrame decodes a captured Ethernet frame, and hands the mirrors in it to emit,
-// which must not keep them. Whatever the frame is, it is counted.
+// DecodeFrame decodes a captured Ethernet frame, and calls emit with the mirrors
+// in it; emit must not keep them. Every frame is counted.
 func (d *Decoder) DecodeFrame(at model.Time, frame []byte, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	if d.outer.Parse(frame) != nil || d.outer.Depth == 0 {
@@ -104,7 +104,8 @@ func (d *Decoder) DecodeIP(at model.Time, ip []byte, emit func(*mirror.Mirror)) 
 	d.decodePayload(at, ip, emit)
 }
 
-// decodePayload goes on behind the IP header, the innermost if mirrors are tunnelled.
+// decodePayload decodes the payload of the IP header, the innermost if mirrors are
+// tunnelled.
 func (d *Decoder) decodePayload(at model.Time, b []byte, emit func(*mirror.Mirror)) {
 	h := d.outer.Innermost()
 	b = b[:min(len(b), int(h.Start+h.Length))]
@@ -120,7 +121,7 @@ func (d *Decoder) decodePayload(at model.Time, b []byte, emit func(*mirror.Mirro
 	}
 }
 
-// DecodeGRE decodes what follows the IP header of a packet from an address.
+// DecodeGRE decodes the IP payload of a packet from an address.
 func (d *Decoder) DecodeGRE(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	d.decodeGREHeader(at, from, b, emit)
@@ -178,8 +179,8 @@ func (d *Decoder) decodeGREHeader(at model.Time, from model.Addr, b []byte, emit
 	emit(&d.out)
 }
 
-// DecodeSPAN takes a packet that a switch mirrored as it was, without ERSPAN around
-// it: an Ethernet frame, or what begins with an IP header.
+// DecodeSPAN decodes a packet that a switch mirrored without encapsulation: an
+// Ethernet frame, or an IP packet.
 func (d *Decoder) DecodeSPAN(at model.Time, sw model.NodeID, data []byte, frame bool, emit func(*mirror.Mirror)) {
 	d.stats.Packets++
 	if !frame {
@@ -196,7 +197,7 @@ func (d *Decoder) DecodeSPAN(at model.Time, sw model.NodeID, data []byte, frame 
 	emit(&d.out)
 }
 
-// decodeReports reads the mirrors in a datagram of Weft's own.
+// decodeReports decodes the mirrors in a datagram of Weft's reports.
 func (d *Decoder) decodeReports(datagram []byte, emit func(*mirror.Mirror)) {
 	var r dta.Reader
 	if r.Reset(datagram) != nil {
@@ -220,15 +221,15 @@ func (d *Decoder) decodeReports(datagram []byte, emit func(*mirror.Mirror)) {
 	}
 }
 
-// trackSequence follows the sequence numbers of a session. One that is far off is a
-// switch that has begun again.
+// trackSequence tracks the sequence numbers of a session. A number that is far off
+// means that the switch has restarted.
 func (d *Decoder) trackSequence(s session, seq uint32) {
 	due, known := d.next[s]
 	ahead := seq - due
 	switch {
 	case !known || ahead > 1<<16 && -ahead > 1<<16:
 		d.next[s] = seq + 1
-	case -ahead <= 1<<16 && ahead != 0: // it was taken for missing
+	case -ahead <= 1<<16 && ahead != 0: // it was counted as missing
 		d.stats.Late++
 		if d.stats.Missing > 0 {
 			d.stats.Missing--
@@ -239,7 +240,7 @@ func (d *Decoder) trackSequence(s session, seq uint32) {
 	}
 }
 
-// addEthernetHeader puts an Ethernet header before an IP packet.
+// addEthernetHeader prepends an Ethernet header to an IP packet.
 func (d *Decoder) addEthernetHeader(ip []byte) []byte {
 	if len(ip) == 0 {
 		return nil
@@ -252,8 +253,8 @@ func (d *Decoder) addEthernetHeader(ip []byte) []byte {
 	return d.made
 }
 
-// fillMirror fills in what Weft's own mirrors say and ERSPAN does not: how long
-// the frame was, and why it was mirrored, as far as its headers tell.
+// fillMirror sets the fields of Weft's mirrors that ERSPAN does not have: the
+// length of the frame, and why it was mirrored, as far as its headers show.
 func (d *Decoder) fillMirror() {
 	m, p := &d.out, &d.inner
 	length := len(m.Frame)
@@ -278,8 +279,8 @@ func (d *Decoder) fillMirror() {
 
 const bgpPort = 179
 
-// isProtocolPacket tells packets of the network's own: PFC, BGP, RDMA's connection
-// management, CNPs and NAKs.
+// isProtocolPacket reports whether a packet belongs to a control protocol: PFC,
+// BGP, RDMA connection management, CNPs and NAKs.
 func isProtocolPacket(p *packet.Packet, frame []byte) bool {
 	in := p.Innermost()
 	switch {
@@ -300,8 +301,8 @@ func isProtocolPacket(p *packet.Packet, frame []byte) bool {
 	return err == nil && a.Syndrome.IsNak()
 }
 
-// timestampOf is the instant of a type III timestamp: of all that have its low bits,
-// the one nearest to when the mirror came.
+// timestampOf returns the time of a type III timestamp: of all with its low bits,
+// the one nearest to the mirror's arrival.
 func timestampOf(at model.Time, ticks uint32, g erspan.Granularity) model.Time {
 	unit := g.Unit()
 	if unit == 0 {
@@ -311,7 +312,7 @@ func timestampOf(at model.Time, ticks uint32, g erspan.Granularity) model.Time {
 	if g == erspan.PerIEEE1588 {
 		round = time.Second
 	}
-	off := at.Sub(model.Time(time.Duration(ticks)*unit)) % round // how late the mirror is, or early
+	off := at.Sub(model.Time(time.Duration(ticks)*unit)) % round // by how much the mirror is late, or early
 	switch {
 	case off > round/2:
 		off -= round

@@ -79,8 +79,8 @@ func decode(d *Decoder, at model.Time, frame []byte) (list []mirror.Mirror) {
 	return list
 }
 
-// TestEveryVariantOfSONiC: what stands between the GRE header and the frame
-// differs by maker; the frame comes out all the same.
+// TestEveryVariantOfSONiC: the bytes between the GRE header and the frame differ by
+// vendor; the decoded frame is the same.
 func TestEveryVariantOfSONiC(t *testing.T) {
 	pad := func(proto uint16, flags bool, n int) []byte {
 		m := erspan.Mirror{Kind: erspan.Padded, GRE: gre.Header{Protocol: proto, HasSeq: flags}, Pad: make([]byte, n), Frame: inside}
@@ -96,15 +96,15 @@ func TestEveryVariantOfSONiC(t *testing.T) {
 		"type II with a port":              {around(plain), 0, 12},
 		"type III":                         {around(erspan.Mirror{Kind: erspan.TypeIII, GRE: seq(1), PDU: true, Granularity: erspan.PerDevice, Frame: inside}), 0, 0},
 		"type III without sequence":        {around(erspan.Mirror{Kind: erspan.TypeIII, PDU: true, Granularity: erspan.PerDevice, Frame: inside}), 0, 0},
-		"type III, platform's own header":  {around(erspan.Mirror{Kind: erspan.TypeIII, Granularity: erspan.PerDevice, HasPlatform: true, Platform: 3<<58 | 9<<32, Frame: inside}), 0, 9},
+		"type III, platform header":        {around(erspan.Mirror{Kind: erspan.TypeIII, Granularity: erspan.PerDevice, HasPlatform: true, Platform: 3<<58 | 9<<32, Frame: inside}), 0, 9},
 		"type III of an IP packet":         {around(erspan.Mirror{Kind: erspan.TypeIII, FrameType: erspan.FrameIP, Granularity: erspan.PerDevice, Frame: inside[14:]}), 0, 0},
 		"Mellanox, 22 bytes":               {around(erspan.Mirror{Kind: erspan.Mellanox, Frame: inside}), 0, 0},
 		"12 bytes, no sequence announced":  {pad(erspan.ProtoII, false, 12), 12, 0},
 		"12 bytes, a sequence announced":   {pad(erspan.ProtoII, true, 12), 12, 0},
 		"Barefoot, 12 bytes of type III":   {pad(erspan.ProtoIII, false, 12), 12, 0},
-		"a protocol of nobody's, no bytes": {pad(0x1234, false, 0), -1, 0},
+		"an unassigned protocol, no bytes": {pad(0x1234, false, 0), -1, 0},
 		"Mellanox's, said to be 22":        {pad(erspan.ProtoMellanox, false, 22), 22, 0},
-		"behind a VLAN tag":                {ethernet(packet.TypeVLAN, append(packet.VLAN{ID: 5, Type: packet.TypeIPv4}.AppendTo(nil), around(plain)[14:]...)), 0, 12},
+		"with a VLAN tag":                  {ethernet(packet.TypeVLAN, append(packet.VLAN{ID: 5, Type: packet.TypeIPv4}.AppendTo(nil), around(plain)[14:]...)), 0, 12},
 		"in a tunnel":                      {ethernet(packet.TypeIPv4, ipv4(model.IPIP, model.Addr4(1), around(plain)[14:])), 0, 12},
 		"over IPv6": {ethernet(packet.TypeIPv6, append(packet.IPv6{
 			Length: uint16(len(plain.AppendTo(nil))), NextHeader: model.GRE, HopLimit: 255, Src: switch6,
@@ -151,7 +151,7 @@ func TestMalformedAreCounted(t *testing.T) {
 		"version of another type":  {greBytes(0, 0, 0x22, 0xeb, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), Stats{Version: 1}},
 		"half an ERSPAN header":    {greBytes(0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0), Stats{Truncated: 1}},
 		"Mellanox's, too short":    {greBytes(0, 0, 0x89, 0x49, 0, 0), Stats{Truncated: 1}},
-		"from nobody":              {stranger, Stats{Unknown: 1}},
+		"unknown sender":           {stranger, Stats{Unknown: 1}},
 		"no frame":                 {greBytes(0, 0, 0x88, 0xbe), Stats{Empty: 1}},
 		"half an Ethernet header":  {greBytes(0, 0, 0x88, 0xbe, 1, 2, 3), Stats{Empty: 1}},
 		"no IP packet in type III": {around(erspan.Mirror{Kind: erspan.TypeIII, FrameType: erspan.FrameIP}), Stats{Empty: 1}},
@@ -169,7 +169,7 @@ func TestMalformedAreCounted(t *testing.T) {
 	}
 }
 
-func TestWhy(t *testing.T) {
+func TestMirrorReasons(t *testing.T) {
 	rdma := func(op roce.Opcode, qp roce.QPN, rest ...byte) []byte {
 		b := append(roce.BTH{Opcode: op, DestQP: qp}.AppendTo(nil), rest...)
 		b = append(packet.UDP{DstPort: roce.Port, Length: uint16(8 + len(b))}.AppendTo(nil), b...)
@@ -230,7 +230,7 @@ func TestMissingBySequence(t *testing.T) {
 		"two":             {[]uint32{5, 8, 9}, 2, 0},
 		"one late":        {[]uint32{5, 7, 6, 8}, 0, 1},
 		"around the end":  {[]uint32{1<<32 - 1, 0, 2}, 1, 0},
-		"begins again":    {[]uint32{1 << 20, 1, 2}, 0, 0},
+		"restarts":        {[]uint32{1 << 20, 1, 2}, 0, 0},
 		"very far ahead":  {[]uint32{1, 1 << 30}, 0, 0},
 		"far, not absurd": {[]uint32{1, 1 << 16}, 1<<16 - 2, 0},
 	} {
@@ -244,9 +244,9 @@ func TestMissingBySequence(t *testing.T) {
 	}
 }
 
-// TestStamp: a timestamp of few bits gives back the instant, if the mirror took
-// less than half of a round.
-func TestStamp(t *testing.T) {
+// TestTimestampOf: a timestamp of few bits is expanded to the original time, if the
+// mirror took less than half of its range.
+func TestTimestampOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := rapid.SampledFrom([]erspan.Granularity{erspan.Per100us, erspan.Per100ns, erspan.PerIEEE1588}).Draw(t, "granularity")
 		when := model.Time(rapid.Int64Range(0, 2e18).Draw(t, "when"))
@@ -310,7 +310,7 @@ func TestCaptureFiles(t *testing.T) {
 		"cooked":          {writePcap(t, layers.LinkTypeLinuxSLL, cooked, cooked[:9]), 1, ""},
 		"pcapng, 2 links": {ng.Bytes(), 2, ""},
 		"no packet":       {writePcap(t, layers.LinkTypeEthernet), 0, ""},
-		"another link":    {writePcap(t, layers.LinkTypePPP, frame), 0, "packet 1: captured on a link of type 9, want Ethernet"},
+		"another link":    {writePcap(t, layers.LinkTypePPP, frame), 0, "packet 1: link type 9, want Ethernet, raw IP or Linux cooked capture"},
 		"cut":             {writePcap(t, layers.LinkTypeEthernet, frame, frame)[:300], 1, "packet 2: "},
 		"empty":           {nil, 0, "too short"},
 		"nonsense":        {[]byte("this is no capture file at all"), 0, "neither pcap nor pcapng"},
@@ -345,7 +345,7 @@ func TestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever comes, it is counted once.
+// FuzzFrame: every input is counted once.
 func FuzzFrame(f *testing.F) {
 	for _, k := range []erspan.Kind{erspan.TypeI, erspan.TypeII, erspan.TypeIII, erspan.Mellanox} {
 		f.Add(around(erspan.Mirror{Kind: k, GRE: seq(1), Frame: inside}), int64(5), 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// DecodeFile decodes a capture file, pcap or pcapng. Emit gets each mirror and when it
-// was captured, and must not keep it.
+// DecodeFile decodes a capture file, pcap or pcapng. It calls emit with each
+// mirror and its capture time; emit must not keep the mirror.
 func (d *Decoder) DecodeFile(path string, emit func(at model.Time, m *mirror.Mirror)) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -24,7 +24,8 @@ func (d *Decoder) DecodeFile(path string, emit func(at model.Time, m *mirror.Mir
 	return nil
 }
 
-// DecodeCapture decodes what File reads. What goes before an error has been emitted.
+// DecodeCapture is DecodeFile for a reader. Mirrors before an error have been
+// emitted.
 func (d *Decoder) DecodeCapture(r io.Reader, emit func(at model.Time, m *mirror.Mirror)) error {
 	in, err := pcap.NewReader(r)
 	if err != nil {
@@ -46,7 +47,7 @@ func (d *Decoder) DecodeCapture(r io.Reader, emit func(at model.Time, m *mirror.
 	}
 }
 
-// decodeCaptured decodes a packet by the link that it was captured on.
+// decodeCaptured decodes a packet by its link type.
 func (d *Decoder) decodeCaptured(p *pcap.Packet, emit func(*mirror.Mirror)) error {
 	data, frame, err := p.Network()
 	switch {

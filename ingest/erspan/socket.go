@@ -20,26 +20,25 @@ import (
 )
 
 // Listener receives mirrors from the network: GRE packets that are addressed to
-// this machine. The kernel hands them out to who may open raw sockets, which
-// needs CAP_NET_RAW.
+// this machine. It needs a raw socket, and so CAP_NET_RAW.
 type Listener struct {
-	// Tap, if any, sees what follows the IP header of every packet, and whether
-	// there was a mirror in it. It must not keep the packet. Set it before Run.
+	// Tap, if not nil, is called with the IP payload of every packet, and whether
+	// it held a mirror. It must not keep the packet. Set it before Run.
 	Tap func(at model.Time, from netip.Addr, packet []byte, mirrored bool)
 
 	conn *net.IPConn
 	v6   bool
 
-	mu      sync.Mutex // of what follows, for Stats
+	mu      sync.Mutex // guards the fields below, for Stats
 	d       *Decoder
-	drops   uint32 // the kernel's count at last sight; it wraps
+	drops   uint32 // the kernel's counter at the last read; it wraps
 	dropped uint64
 }
 
-// receiveBuffer is what the kernel may hold for a socket.
+// receiveBuffer is the size of the socket's receive buffer.
 const receiveBuffer = 32 << 20
 
-// Listen opens a socket on an address of this machine, or on all of them by
+// Listen opens a socket on an address of this machine, or on all of them with
 // "0.0.0.0" or "::".
 func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 	network := "ip4:47"
@@ -60,7 +59,7 @@ func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 	return l, nil
 }
 
-// setSocketOptions asks for a long queue, and to be told what did not fit.
+// setSocketOptions sets a large receive buffer, and the report of drops.
 func (l *Listener) setSocketOptions() error {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
@@ -68,7 +67,7 @@ func (l *Listener) setSocketOptions() error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		// The privileged form exceeds net.core.rmem_max; else take what there is.
+		// The privileged form exceeds net.core.rmem_max; otherwise use what is allowed.
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 			failed = os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer))
 		}
@@ -80,8 +79,9 @@ func (l *Listener) setSocketOptions() error {
 // Close frees the socket, without Run.
 func (l *Listener) Close() error { return l.conn.Close() }
 
-// Stats returns the present counts of the decoder, and how many packets found
-// the kernel's queue full. Any goroutine may ask.
+// Stats returns the current counters of the decoder, and the number of packets
+// that the kernel dropped because the receive buffer was full. Any goroutine may
+// call it.
 func (l *Listener) Stats() (s Stats, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,17 +89,17 @@ func (l *Listener) Stats() (s Stats, dropped uint64) {
 }
 
 const (
-	// poll is how often Run looks whether it shall end.
+	// poll is how often Run checks its context.
 	poll = 100 * time.Millisecond
-	// At the end Run reads until nothing has come for a while, and no longer
+	// At the end Run reads until nothing has arrived for a while, and no longer
 	// than readOut.
 	quiet   = 10 * time.Millisecond
 	readOut = time.Second
 )
 
-// Run receives until the context ends, and then what the kernel had taken
-// before. Emit gets each mirror and when it came, by this machine's clock, and
-// must not keep it. The socket is closed then.
+// Run receives until the context ends, and then what the kernel had received
+// before. It calls emit with each mirror and its arrival time, by this machine's
+// clock; emit must not keep the mirror. Run closes the socket.
 func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.Mirror)) error {
 	defer l.conn.Close()
 	buf, oob := make([]byte, 1<<16), make([]byte, 64)
@@ -135,8 +135,8 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 	}
 }
 
-// handlePacket decodes one packet, of IPv4 with its header, and reads what the kernel
-// says beside it.
+// handlePacket decodes one packet, with its header if it is IPv4, and reads the
+// kernel's ancillary data.
 func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// listening listens on loopback, where so many mirrors wait already. It needs
-// the right to open raw sockets.
+// listening listens on loopback, with that number of mirrors in the receive
+// buffer. It needs the right to open raw sockets.
 func listening(t *testing.T, d *Decoder, mirrors int) *Listener {
 	t.Helper()
 	l, err := Listen(netip.MustParseAddr("127.0.0.1"), d)
 	if errors.Is(err, os.ErrPermission) {
-		t.Skipf("a raw socket takes CAP_NET_RAW, which root has, as in CI: %v", err)
+		t.Skipf("a raw socket needs CAP_NET_RAW, which root has, as in CI: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSocketIsReadOut: what the kernel had taken before the end is received.
-func TestSocketIsReadOut(t *testing.T) {
+// TestSocketIsDrained: packets that the kernel received before the end are decoded.
+func TestSocketIsDrained(t *testing.T) {
 	const sent = 500
 	l := listening(t, newDecoder(t, config()), sent)
 	ctx, cancel := context.WithCancel(t.Context())

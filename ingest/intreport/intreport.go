@@ -1,8 +1,7 @@
-// Package intreport brings in the telemetry reports of INT-capable switches and
-// makes of them what Weft's own switches report: labels of ports, and mirrors of
-// packets. INT-XD and INT-MX switches report one hop each; the sink of INT-MD
-// reports the whole stack. What traces and port states they make is analyze's
-// work. Layout: docs/formats/intreport.md. Manual: docs/serve.md.
+// Package intreport decodes the telemetry reports of INT-capable switches into the
+// reports of Weft's switches: labels of ports, and mirrors of packets. INT-XD and
+// INT-MX switches report one hop each; the sink of INT-MD reports the whole stack.
+// Package analyze makes traces and port states of them. Layout: docs/formats/intreport.md. Manual: docs/serve.md.
 package intreport
 
 import (
@@ -18,53 +17,53 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Config says what the numbers in reports mean, which the format leaves to the
-// devices.
+// Config defines ids and units in reports, which the format leaves to the devices.
 type Config struct {
-	// Switch tells which switch has a number.
+	// Switch returns the switch with a node id.
 	Switch func(node uint32) (model.NodeID, bool)
-	// Port turns a switch's number of a port into ours; nil: it is the same.
+	// Port converts a switch's port number to Weft's; nil: they are the same.
 	Port func(sw model.NodeID, port uint16) model.PortID
 	// Tick is the unit of times and latencies, Cell that of queue depths.
 	Tick time.Duration
 	Cell model.Bytes
-	// FullUtilization is what utilisation is given in parts of: the value of a full link.
+	// FullUtilization is the utilization value of a fully loaded link.
 	FullUtilization uint32
 }
 
-// DefaultConfig takes times for nanoseconds, depths for bytes and utilisation
-// for percent.
+// DefaultConfig has times in nanoseconds, depths in bytes and utilization in
+// percent.
 func DefaultConfig() Config { return Config{Tick: time.Nanosecond, Cell: 1, FullUtilization: 100} }
 
-// Stats account for datagrams and reports.
+// Stats are the counters of a Decoder.
 // Reports = Used + Other + Unknown + Empty.
 type Stats struct {
 	Datagrams uint64 `json:"datagrams"`
 	Malformed uint64 `json:"malformed"` // datagrams, or the rest of them
-	Missing   uint64 `json:"missing"`   // datagrams that never came, by their numbers; late ones are not subtracted
+	Missing   uint64 `json:"missing"`   // lost datagrams, by sequence numbers; late ones are not subtracted
 
 	Reports uint64 `json:"reports"`
-	Used    uint64 `json:"used"`    // made a label or a mirror
+	Used    uint64 `json:"used"`    // decoded into a label or a mirror
 	Other   uint64 `json:"other"`   // of a type that is not INT
-	Unknown uint64 `json:"unknown"` // of a node that is no switch of the fabric
+	Unknown uint64 `json:"unknown"` // of a node that is not a switch of the fabric
 	Empty   uint64 `json:"empty"`   // neither port nor packet
 
-	Labels  uint64 `json:"labels"`
-	Mirrors uint64 `json:"mirrors"`
-	Drops   uint64 `json:"drops"`  // reports of packets that a switch dropped
-	UnknownHops  uint64 `json:"strays"` // hops of a stack of nodes that are no switches
-	// Unsynced times were more than a second off; that of the arrival was taken.
+	Labels      uint64 `json:"labels"`
+	Mirrors     uint64 `json:"mirrors"`
+	Drops       uint64 `json:"drops"`        // reports of packets that a switch dropped
+	UnknownHops uint64 `json:"unknown_hops"` // hops of a stack that are not switches of the fabric
+	// Unsynced is the number of times that were more than a second off and were
+	// replaced by the arrival time.
 	Unsynced uint64 `json:"unsynced"`
 }
 
-// Output takes what reports say, in the form of Weft's own: the data of a label
-// export, and a mirror. Neither may be kept.
+// Output receives decoded reports in Weft's formats: the data of a label export,
+// and a mirror. Neither may be kept.
 type Output struct {
 	Label  func(at model.Time, export []byte)
 	Mirror func(at model.Time, m *mirror.Mirror)
 }
 
-// Decoder reads datagrams. One goroutine uses it.
+// Decoder decodes datagrams. It is for one goroutine.
 type Decoder struct {
 	cfg    Config
 	out    Output
@@ -77,31 +76,31 @@ type Decoder struct {
 	made   []byte
 }
 
-// source numbers its datagrams.
+// source is a sender with separate sequence numbers.
 type source struct {
 	node     uint32
 	hardware uint8
 }
 
-// maxSources bounds those whose numbers are followed.
+// maxSources limits the senders whose sequence numbers are tracked.
 const maxSources = 1 << 16
 
 // NewDecoder makes a decoder.
 func NewDecoder(cfg Config, out Output) (*Decoder, error) {
 	switch {
 	case cfg.Switch == nil:
-		return nil, errors.New("intreport: no way to tell switches by their numbers, want a Switch")
+		return nil, errors.New("intreport: Config.Switch is nil, want a lookup of switches by node id")
 	case cfg.Tick <= 0 || cfg.Cell <= 0 || cfg.FullUtilization == 0:
-		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, %d for a full link; want all above 0", cfg.Tick, cfg.Cell, cfg.FullUtilization)
+		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, full utilization %d; want all above 0", cfg.Tick, cfg.Cell, cfg.FullUtilization)
 	}
 	return &Decoder{cfg: cfg, out: out, next: map[source]uint32{}}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (d *Decoder) Stats() Stats { return d.stats }
 
-// HandleDatagram reads the payload of one UDP packet, which came at an instant of the
-// collector's clock. Whatever it is, it is counted.
+// HandleDatagram decodes the payload of one UDP packet, which arrived at a time of
+// the collector's clock. Every datagram is counted.
 func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 	d.stats.Datagrams++
 	if d.reader.Reset(b) != nil {
@@ -113,7 +112,7 @@ func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 		var rep intreport.Report
 		more, err := d.reader.Next(&rep)
 		if err != nil {
-			d.stats.Malformed++ // the reader goes on behind it, if it can
+			d.stats.Malformed++ // the reader continues after it, if it can
 			continue
 		}
 		if !more {
@@ -124,7 +123,7 @@ func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 	}
 }
 
-// trackSequence counts datagrams that are missing.
+// trackSequence counts missing datagrams.
 func (d *Decoder) trackSequence(g intreport.Group) {
 	s := source{g.Node, g.Hardware}
 	due, known := d.next[s]
@@ -134,7 +133,7 @@ func (d *Decoder) trackSequence(g intreport.Group) {
 	if ahead := (g.Seq - due) % intreport.SeqModulus; known && ahead < intreport.SeqModulus/2 {
 		d.stats.Missing += uint64(ahead)
 	} else if known {
-		return // late, or begun again: the newest number stays
+		return // late, or restarted: the newest number stays
 	}
 	d.next[s] = (g.Seq + 1) % intreport.SeqModulus
 }
@@ -167,8 +166,8 @@ func (d *Decoder) handleReport(at model.Time, node uint32, rep *intreport.Report
 	d.stats.Used++
 }
 
-// frame is the packet in a report, with an Ethernet header, or nil. It leaves
-// the packet parsed.
+// frame returns the packet in a report, with an Ethernet header, or nil. It also
+// parses the packet.
 func (d *Decoder) frame(rep *intreport.Report) []byte {
 	d.packet = packet.Packet{}
 	frame := rep.Contents
@@ -190,8 +189,8 @@ func (d *Decoder) frame(rep *intreport.Report) []byte {
 	return frame
 }
 
-// emitMirror hands on a report's packet as a mirror: it says that a packet passed
-// a switch, which is what a mirror says.
+// emitMirror emits a report's packet as a mirror: both mean that a packet passed a
+// switch.
 func (d *Decoder) emitMirror(at model.Time, sw model.NodeID, rep *intreport.Report, frame []byte) bool {
 	if frame == nil {
 		return false
@@ -211,7 +210,7 @@ func (d *Decoder) emitMirror(at model.Time, sw model.NodeID, rep *intreport.Repo
 	return true
 }
 
-// emitLabel hands on what metadata says of a port as a label.
+// emitLabel emits the port metadata as a label.
 func (d *Decoder) emitLabel(at model.Time, sw model.NodeID, m *intreport.Metadata) bool {
 	const states = intreport.BitQueue | intreport.BitHopLatency | intreport.BitUtilisation
 	if !m.Has(intreport.BitPorts) || m.Bits&^m.Missing&states == 0 {
@@ -231,7 +230,7 @@ func (d *Decoder) emitLabel(at model.Time, sw model.NodeID, m *intreport.Metadat
 	return true
 }
 
-// emitStack reads the hops that INT-MD left in a packet, if it did.
+// emitStack emits the hops of an INT-MD stack in a packet, if there is one.
 func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 	if frame == nil {
 		return false
@@ -242,7 +241,7 @@ func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 		return false
 	}
 	if _, err := s.Parse(frame[in.Payload:]); err != nil {
-		return false // an ordinary packet
+		return false // a packet without INT
 	}
 	for i := range s.Len() {
 		hop := s.Hop(i)
@@ -256,8 +255,8 @@ func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 	return used
 }
 
-// reportTime is a report's own, when a packet left or else came, or that of its
-// arrival here.
+// reportTime returns the egress time of a report, else its ingress time, else its
+// arrival time at the collector.
 func (d *Decoder) reportTime(at model.Time, m *intreport.Metadata) model.Time {
 	for _, t := range []struct {
 		bit   intreport.Bits
@@ -277,8 +276,8 @@ func (d *Decoder) reportTime(at model.Time, m *intreport.Metadata) model.Time {
 	return at
 }
 
-// maxSkew is how far a switch's clock may be from ours: one that is further off
-// counts from elsewhere, such as from its start.
+// maxSkew is the maximum offset of a switch's clock: one that is further off
+// counts from another epoch, such as its boot.
 const maxSkew = time.Second
 
 func (d *Decoder) port(sw model.NodeID, port uint16) model.PortID {

@@ -63,7 +63,7 @@ func TestReportsBecomeLabelsAndMirrors(t *testing.T) {
 	at := now.Add(-time.Millisecond)
 	dropped := sample(at)
 	dropped.Flags = intreport.Dropped
-	adrift := sample(12345) // counts from its own start
+	adrift := sample(12345) // counts from its boot
 	d.HandleDatagram(now, datagram(102, 5, sample(at), dropped))
 	d.HandleDatagram(now, datagram(102, 8, adrift))
 	d.HandleDatagram(now, datagram(7, 0, sample(at)))
@@ -81,7 +81,7 @@ func TestReportsBecomeLabelsAndMirrors(t *testing.T) {
 	}
 }
 
-// FuzzDatagram: nothing panics, and every report is accounted for.
+// FuzzDatagram: nothing panics, and every report is counted.
 func FuzzDatagram(f *testing.F) {
 	f.Add(datagram(102, 1, sample(5), sample(6)))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -98,7 +98,7 @@ func TestReadsWhatGopacketWrites(t *testing.T) {
 				t.Fatalf("packet %d: %+v; want %+v", i, g, w)
 			}
 		}
-		// Cut anywhere, what goes before is read, and the end is noticed.
+		// Truncated anywhere, the packets before are read, and the end is an error.
 		if n := rapid.IntRange(0, b.Len()).Draw(t, "bytes"); n < b.Len() {
 			part, err := all(b.Bytes()[:n])
 			if len(part) > len(want) || err == nil && len(part) == len(want) && len(want) > 0 {
@@ -149,7 +149,7 @@ func TestBlocksOfPcapng(t *testing.T) {
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestCorruptFiles(t *testing.T) {
 	ether := ngBlock(interfaceDesc, 1<<16, 0)
 	pcapHead := func(n uint32) []byte {
 		b := binary.BigEndian.AppendUint32(nil, 0xa1b2c3d4)
@@ -163,25 +163,25 @@ func TestBroken(t *testing.T) {
 	wrong := ngBlock(packetBlock, 0, 0, 1, 0, 0)
 	wrong[len(wrong)-1]++
 	for want, file := range map[string][]byte{
-		"too short":                     {1, 2, 3},
-		"begins with 6e6f7065":          []byte("nope, no capture"),
-		"ends after 9 bytes of 24":      pcapHead(0)[:9],
-		"ends after 8 bytes of 16":      pcapHead(0)[:32],
-		"ends where 5 bytes":            pcapHead(5),
-		"a packet of 4294967295 bytes":  pcapHead(1<<32 - 1),
-		"byte order is 00000000":        ngFile()[:8:8],
-		"a block of 13 bytes":           append(ngFile(), 0, 0, 0, 6, 0, 0, 0, 13),
-		"a block of 4294967280 bytes":   append(ngFile(), 0, 0, 0, 6, 0xff, 0xff, 0xff, 0xfc),
-		"ends in a block":               append(ngFile(), 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xfc),
-		"ends as one of":                ngFile(ether, wrong),
-		"interface 0, of 0":             ngFile(ngBlock(packetBlock, 0, 0, 1, 0, 0)),
-		"a packet's block of 4 bytes":   ngFile(ether, ngBlock(packetBlock, 0)),
-		"9 bytes of a packet in":        ngFile(ether, ngBlock(packetBlock, 0, 0, 1, 9, 9, 0)),
-		"an interface of 4 bytes":       ngFile(ngBlock(interfaceDesc, 1)),
-		"a simple packet's block of 0 ": ngFile(ether, ngBlock(simplePacket)),
-		"ends in a section's header":    ngFile()[:8],
+		"too short":                            {1, 2, 3},
+		"magic number 6e6f7065":                []byte("nope, no capture"),
+		"ends after 9 of 24 bytes":             pcapHead(0)[:9],
+		"ends after 8 of 16 bytes":             pcapHead(0)[:32],
+		"ends where 5 more bytes are required": pcapHead(5),
+		"packet of 4294967295 bytes":           pcapHead(1<<32 - 1),
+		"byte-order magic 00000000":            ngFile()[:8:8],
+		"block of 13 bytes":                    append(ngFile(), 0, 0, 0, 6, 0, 0, 0, 13),
+		"block of 4294967280 bytes":            append(ngFile(), 0, 0, 0, 6, 0xff, 0xff, 0xff, 0xfc),
+		"ends inside a block":                  append(ngFile(), 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xfc),
+		"trailing length of 33":                ngFile(ether, wrong),
+		"interface 0 of 0":                     ngFile(ngBlock(packetBlock, 0, 0, 1, 0, 0)),
+		"packet block of 4 bytes":              ngFile(ether, ngBlock(packetBlock, 0)),
+		"packet of 9 bytes in":                 ngFile(ether, ngBlock(packetBlock, 0, 0, 1, 9, 9, 0)),
+		"interface description of 4 bytes":     ngFile(ngBlock(interfaceDesc, 1)),
+		"simple packet block of 0 bytes":       ngFile(ether, ngBlock(simplePacket)),
+		"ends inside a section header":         ngFile()[:8],
 	} {
-		if want == "byte order is 00000000" {
+		if want == "byte-order magic 00000000" {
 			file = append(file, make([]byte, 20)...)
 		}
 		_, err := all(file)
@@ -191,7 +191,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever a file claims, packets are bounded and the end comes.
+// FuzzReader: for every input packets are bounded and the reader ends.
 func FuzzReader(f *testing.F) {
 	f.Add(ngFile(ngBlock(interfaceDesc, 1<<16, 0), ngBlock(packetBlock, 0, 0, 5, 4, 4, 0x61626364)))
 	f.Add([]byte{0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0})

@@ -79,8 +79,8 @@ func run(t testing.TB, f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// dial connects with more patience than by default: on a machine that is busy
-// the other side may not run for longer than seven timeouts of 20 ms.
+// dial connects with longer timeouts than by default: on a busy machine the other
+// side may not run for longer than seven timeouts of 20 ms.
 func dial(t testing.TB, s *Server, name string) *Client {
 	t.Helper()
 	cfg := ClientConfig{
@@ -88,7 +88,7 @@ func dial(t testing.TB, s *Server, name string) *Client {
 		Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig(),
 	}
 	cfg.Requester.Timeout, cfg.Requester.Retries = 250*time.Millisecond, 1000
-	cfg.Translate.PathWait = time.Minute // nor shall a path be given up half way
+	cfg.Translate.PathWait = time.Minute // nor may an incomplete path expire
 	c, err := Dial(t.Context(), cfg, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func reports(from, to int) (all []dta.Report) {
 	return all
 }
 
-// put feeds a target as a Router does.
+// put puts reports into a target as a Router does.
 func put(c translate.Target, all []dta.Report) (refused int) {
 	for _, r := range all {
 		for c.Admit(&r) == dta.RateLimited {
@@ -134,9 +134,9 @@ func put(c translate.Target, all []dta.Report) (refused int) {
 	return refused
 }
 
-// TestBothOutletsWriteTheSame: memory written over RDMA is, byte for byte, the
-// memory that the local outlet writes.
-func TestBothOutletsWriteTheSame(t *testing.T) {
+// TestBothWritersWriteTheSame: memory written over RDMA is, byte for byte, the
+// memory that the local writer writes.
+func TestBothWritersWriteTheSame(t *testing.T) {
 	far, near := memory(t), memory(t)
 	s, _ := serve(t, "127.0.0.1:0", far, nil)
 	c := dial(t, s, "tor1")
@@ -206,10 +206,9 @@ func TestImmediateReachesTheProgram(t *testing.T) {
 	})
 }
 
-// TestCollectorComesBack: the collector ends and starts again, with memory at
-// other addresses and other keys. The queue pair is set up anew, and lists go
-// on.
-func TestCollectorComesBack(t *testing.T) {
+// TestReconnectToRestartedCollector: the collector restarts, with memory at other
+// addresses and other keys. The queue pair is set up again, and lists continue.
+func TestReconnectToRestartedCollector(t *testing.T) {
 	m := memory(t)
 	s, stop := serve(t, "127.0.0.1:0", m, nil)
 	control := s.Control().String()
@@ -219,7 +218,7 @@ func TestCollectorComesBack(t *testing.T) {
 	put(c, reports(0, 300))
 	await(t, "the first entries", func() bool { return head() == 100 })
 	stop()
-	// Reports meet a collector that is away: they are refused, not swallowed.
+	// While the collector is unreachable, reports are refused, not dropped.
 	r := reports(0, 1)[0]
 	await(t, "a refusal", func() bool { return c.Admit(&r) == dta.RateLimited })
 	s2, _ := serve(t, control, m, nil)
@@ -244,7 +243,7 @@ func TestListsHaveOneWriter(t *testing.T) {
 	if v := b.Admit(&entry); v != dta.Unserved {
 		t.Errorf("the second translator's entry is %v; want unserved", v)
 	}
-	// The same name again takes the place of the first.
+	// The same name again replaces the first.
 	again := dial(t, s, "tor1")
 	run(t, again.Run)
 	if v := again.Admit(&entry); v != dta.Stored || s.Stats().Peers != 2 {
@@ -270,9 +269,9 @@ func ask(t testing.TB, s *Server, request string) string {
 	return b.String()
 }
 
-// TestRefusedRequestHarmsNobody: one without an address does not end the
-// connection of the translator whose name it has.
-func TestRefusedRequestHarmsNobody(t *testing.T) {
+// TestRefusedRequestKeepsOtherConnections: a request without an address does not
+// close the connection of the translator with the same name.
+func TestRefusedRequestKeepsOtherConnections(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	dial(t, s, "x")
 	if got := ask(t, s, `{"name":"x"}`+"\n"); !strings.Contains(got, "without name, address") {
@@ -283,7 +282,7 @@ func TestRefusedRequestHarmsNobody(t *testing.T) {
 	}
 }
 
-func TestExchangeRefuses(t *testing.T) {
+func TestConnectionSetupRefuses(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	for in, want := range map[string]string{
 		`{"name":"` + strings.Repeat("x", maxRequest) + `"}` + "\n": "",

@@ -11,13 +11,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// TestCRCHoldsOnTheWire reads packets of both sides with the headers that the
-// kernel gave them: the invariant CRC, which covers those, is right. So another
-// host's network card takes them.
+// TestCRCHoldsOnTheWire captures packets of both sides with the headers that the
+// kernel made: the invariant CRC, which covers those, is valid. So another host's
+// NIC accepts them.
 func TestCRCHoldsOnTheWire(t *testing.T) {
 	raw, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if errors.Is(err, unix.EPERM) {
-		t.Skip("reading packets as they are on the wire takes CAP_NET_RAW")
+		t.Skip("capturing packets needs CAP_NET_RAW")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestCRCHoldsOnTheWire(t *testing.T) {
 		case src == s.Addr().Port():
 			answers++
 		default:
-			continue // someone else's
+			continue // of other processes
 		}
 		if err := roce.CheckICRC(buf[:n]); err != nil {
 			t.Fatalf("%x: %v", buf[:n], err)

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of the kernel for one call that it cuts into datagrams.
+// Limits of the kernel for one call that it segments into datagrams.
 const (
 	maxSegments = 64
 	maxPayload  = 65507 // of IPv4; one byte more than needed is an error
 )
 
 // Send sends datagrams to an address. Runs of equal length (the last of a run
-// may be shorter) are one system call each, which the kernel cuts apart. It
-// returns how many were sent; the error is about the next. It never waits: a
-// full queue is an error, unix.EAGAIN.
+// may be shorter) are one system call each, which the kernel segments. It returns
+// the number sent; the error is about the next. It never blocks: a full send
+// buffer is an error, unix.EAGAIN.
 func (c *Conn) Send(to netip.AddrPort, datagrams ...[]byte) (int, error) {
 	name, err := c.setSockaddr(to)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Conn) Send(to netip.AddrPort, datagrams ...[]byte) (int, error) {
 	return sent, nil
 }
 
-// segmentRun returns how many datagrams can go in one call.
+// segmentRun returns the number of datagrams that fit into one call.
 func segmentRun(datagrams [][]byte) int {
 	first := len(datagrams[0])
 	if first == 0 {
@@ -77,7 +77,7 @@ func segmentRun(datagrams [][]byte) int {
 	return n
 }
 
-// setSockaddr writes an address in the form of the socket's family.
+// setSockaddr sets the destination in the form of the socket's family.
 func (c *Conn) setSockaddr(to netip.AddrPort) (uint32, error) {
 	port := to.Port()<<8 | to.Port()>>8
 	if c.local.Addr().Is4() {

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package udp receives and sends datagrams in batches: recvmmsg with
-// generic receive offload on the way in, segmentation offload on the way out,
+// Package udp receives and sends datagrams in batches: recvmmsg with generic
+// receive offload (GRO) for receiving, segmentation offload (GSO) for sending,
 // several sockets on one port for several workers. It counts what the kernel
-// dropped. What the datagrams mean is left to others.
+// dropped. It does not interpret datagrams.
 package udp
 
 import (
@@ -17,48 +17,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says how a socket receives.
+// Config configures a socket.
 type Config struct {
-	Listen  netip.AddrPort // a port of 0 takes a free one
-	Batch   int            // the most messages of one system call
-	ReceiveBuffer  int            // bytes the kernel may queue; what exceeds them is dropped and counted
-	Offload bool           // let the kernel hand over runs of datagrams as one message
-	Timeout time.Duration  // how long Receive waits at most
-	DontFragment   bool           // never fragment; IPv4 then sends identification 0, which RoCEv2's CRC needs
+	Listen        netip.AddrPort // port 0 selects a free one
+	Batch         int            // maximum number of messages of one system call
+	ReceiveBuffer int            // size of the receive buffer in bytes; datagrams beyond it are dropped and counted
+	Offload       bool           // GRO: the kernel delivers runs of datagrams as one message
+	Timeout       time.Duration  // maximum wait time of Receive
+	DontFragment  bool           // never fragment; IPv4 then sends identification 0, which RoCEv2's CRC needs
 }
 
-// DefaultConfig lets the kernel queue what comes in within 10 ms at 25 Gb/s. A
-// batch of 32 datagrams no longer shows the cost of the call
-// (BenchmarkReceive).
+// DefaultConfig has a receive buffer for 10 ms at 25 Gb/s. With a batch of 32
+// datagrams the cost of the system call is negligible (BenchmarkReceive).
 func DefaultConfig(listen netip.AddrPort) Config {
 	return Config{Listen: listen, Batch: 32, ReceiveBuffer: 32 << 20, Offload: true, Timeout: 20 * time.Millisecond}
 }
 
 // Conn is one socket. Receive is for one goroutine, Send for another.
 type Conn struct {
-	fd       int
-	local    netip.AddrPort
-	messages []message
-	headers  []mmsghdr
-	nextBatch      int // messages of the next call
-	control  []byte
-	drops    uint32 // the kernel's count at last sight; it wraps
-	stats    Stats
-	to       [unix.SizeofSockaddrInet6]byte
-	segment  [segmentSpace]byte
+	fd        int
+	local     netip.AddrPort
+	messages  []message
+	headers   []mmsghdr
+	nextBatch int // number of messages of the next call
+	control   []byte
+	drops     uint32 // the kernel's counter at the last read; it wraps
+	stats     Stats
+	to        [unix.SizeofSockaddrInet6]byte
+	segment   [segmentSpace]byte
 }
 
-// Stats account for what a socket received.
+// Stats are the counters of a socket.
 type Stats struct {
 	Calls     uint64 `json:"calls"`
 	Messages  uint64 `json:"messages"`
 	Datagrams uint64 `json:"datagrams"`
 	Bytes     uint64 `json:"bytes"`
-	Dropped   uint64 `json:"dropped"`   // by the kernel: its queue was full
-	Truncated uint64 `json:"truncated"` // messages longer than a buffer, left out
+	Dropped   uint64 `json:"dropped"`   // by the kernel: the receive buffer was full
+	Truncated uint64 `json:"truncated"` // messages longer than a buffer, discarded
 }
 
-// message is one buffer of a batch. Its fields are what the kernel fills in.
+// message is one buffer of a batch. The kernel fills in its fields.
 type message struct {
 	iov  unix.Iovec
 	from unix.RawSockaddrInet6
@@ -71,9 +70,9 @@ type mmsghdr struct {
 	_   [4]byte
 }
 
-// callBytes is about how much one call brings. What it copies is read when it
-// returns, and should not have left the second-level cache by then: of 32
-// messages of 64 KiB a report took 57 ns of a collector, of 4 it takes 45.
+// callBytes is about the number of bytes per call. They are read when the call
+// returns, and should still be in the second-level cache then: with 32 messages
+// of 64 KiB a report took 57 ns of a collector, with 4 it takes 45.
 const callBytes = 256 << 10
 
 const (
@@ -85,13 +84,13 @@ const (
 	segmentSpace = 24
 )
 
-// Listen opens a socket that has its port alone. A port that somebody else has
-// is an error: two that share one would each get a part of the reporters, and
+// Listen opens a socket with exclusive use of its port. A port in use is an error:
+// two processes that share one would each get a part of the reporters, and
 // neither would know of the others.
 func Listen(cfg Config) (*Conn, error) { return open(cfg, false) }
 
-// ListenAll opens n sockets that share a port among each other and with nobody
-// else: the kernel spreads reporters over them.
+// ListenAll opens n sockets that share a port with each other and with no other
+// process: the kernel spreads reporters over them.
 func ListenAll(cfg Config, n int) ([]*Conn, error) {
 	if n == 1 {
 		c, err := Listen(cfg)
@@ -100,8 +99,8 @@ func ListenAll(cfg Config, n int) ([]*Conn, error) {
 		}
 		return []*Conn{c}, nil
 	}
-	// Sockets that share let in any other that shares, so one that does not
-	// asks first whether the port is free.
+	// Sockets with SO_REUSEPORT allow any other with it, so a socket without it
+	// checks first that the port is free.
 	alone, err := Listen(cfg)
 	if err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (c *Conn) setOptions(cfg Config, family int, share bool) error {
 	); err != nil {
 		return err
 	}
-	// The privileged form exceeds net.core.rmem_max; else take what there is.
+	// The privileged form exceeds net.core.rmem_max; otherwise use what is allowed.
 	if on(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer, "") != nil {
 		if err := on(unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.ReceiveBuffer, "SO_RCVBUF"); err != nil {
 			return err
@@ -217,15 +216,15 @@ func (c *Conn) setOptions(cfg Config, family int, share bool) error {
 // Local is the address the socket is bound to.
 func (c *Conn) Local() netip.AddrPort { return c.local }
 
-// Stats returns the present counts. It must not run beside Receive.
+// Stats returns the current counters. It must not run concurrently with Receive.
 func (c *Conn) Stats() Stats { return c.stats }
 
 // Close frees the socket. No call may be in progress.
 func (c *Conn) Close() error { return os.NewSyscallError("close", unix.Close(c.fd)) }
 
-// Receive waits for datagrams, at most for the timeout, and gives all that are
-// there to handle, which must not keep them. It returns how many there were;
-// an interrupted or fruitless wait is no error.
+// Receive waits for datagrams, at most for the timeout, and calls handle with
+// each, which must not keep it. It returns their number; an interrupted wait or a
+// timeout is no error.
 func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, error) {
 	for i := range c.nextBatch {
 		m := &c.messages[i]
@@ -257,7 +256,7 @@ func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, 
 	return int(c.stats.Datagrams - before.Datagrams), nil
 }
 
-// splitMessage splits message i into datagrams.
+// splitMessage passes the datagrams of message i to handle.
 func (c *Conn) splitMessage(i int, handle func(from netip.AddrPort, datagram []byte)) {
 	m, h := &c.messages[i], &c.headers[i]
 	c.stats.Messages++
@@ -282,8 +281,8 @@ func (c *Conn) splitMessage(i int, handle func(from netip.AddrPort, datagram []b
 	}
 }
 
-// ancillary reads what the kernel says beside a message: the length of the
-// datagrams in it (0 when it is one), and how many it has dropped so far.
+// ancillary reads the ancillary data of a message: the length of the datagrams in
+// it (0 if it is one), and the kernel's drop counter.
 func (c *Conn) ancillary(b []byte) (size int) {
 	const head = unix.SizeofCmsghdr
 	for len(b) >= head {
@@ -307,8 +306,8 @@ func (c *Conn) ancillary(b []byte) (size int) {
 	return size
 }
 
-// address turns the kernel's form around; an IPv4 address has the same place
-// for its port.
+// address converts the kernel's form; the port of an IPv4 address is at the same
+// offset.
 func address(raw *unix.RawSockaddrInet6) netip.AddrPort {
 	port := raw.Port<<8 | raw.Port>>8
 	if raw.Family == unix.AF_INET {

@@ -28,7 +28,7 @@ func listen(t testing.TB, change func(*Config)) *Conn {
 	return c
 }
 
-// collect receives until n datagrams came or nothing comes any more.
+// collect receives until n datagrams arrived or none arrives any more.
 func collect(t testing.TB, c *Conn, n int) (got [][]byte, from netip.AddrPort) {
 	t.Helper()
 	for quiet := 0; len(got) < n && quiet < 10; quiet++ {
@@ -95,7 +95,7 @@ func TestKernelDropsAreCounted(t *testing.T) {
 		}
 	}
 	got, _ := collect(t, in, n)
-	// The kernel tells its count with the next datagram that it queues.
+	// The kernel reports its counter with the next datagram that it queues.
 	out.Send(in.Local(), datagram)
 	more, _ := collect(t, in, 1)
 	st := in.Stats()
@@ -114,7 +114,7 @@ func TestTooLongIsCounted(t *testing.T) {
 	}
 }
 
-func TestReceiveComesBack(t *testing.T) {
+func TestReceiveTimesOut(t *testing.T) {
 	in := listen(t, func(c *Config) { c.Timeout = time.Millisecond })
 	if n, err := in.Receive(func(netip.AddrPort, []byte) {}); n != 0 || err != nil {
 		t.Errorf("Receive of nothing = %d, %v; want 0, nil", n, err)
@@ -145,8 +145,8 @@ func TestWorkersShareAPort(t *testing.T) {
 	}
 }
 
-// TestAPortIsTakenOnce: nobody takes a part of somebody's reports unnoticed.
-func TestAPortIsTakenOnce(t *testing.T) {
+// TestAPortIsExclusive: no other process can receive a part of the reports.
+func TestAPortIsExclusive(t *testing.T) {
 	for _, first := range []int{1, 2} {
 		for _, second := range []int{1, 2} {
 			all, err := ListenAll(DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")), first)
@@ -163,7 +163,7 @@ func TestAPortIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestListenComplains(t *testing.T) {
+func TestListenErrors(t *testing.T) {
 	cfg := DefaultConfig(netip.MustParseAddrPort("192.0.2.1:40040"))
 	if _, err := Listen(cfg); !errors.Is(err, unix.EADDRNOTAVAIL) {
 		t.Errorf("Listen on someone else's address = %v; want %v", err, unix.EADDRNOTAVAIL)
@@ -213,9 +213,9 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// TestACallBringsWhatACacheHolds checks that long messages come in few, and short
-// ones again in many to a call.
-func TestACallBringsWhatACacheHolds(t *testing.T) {
+// TestBatchAdaptsToMessageLength checks that a call receives few long messages, and
+// many short ones afterwards.
+func TestBatchAdaptsToMessageLength(t *testing.T) {
 	in, out := listen(t, nil), listen(t, nil)
 	send := func(size int) {
 		t.Helper()
@@ -223,7 +223,7 @@ func TestACallBringsWhatACacheHolds(t *testing.T) {
 		for i := range datagrams {
 			datagrams[i] = make([]byte, size)
 		}
-		for range 16 { // not as one: each call is a message, if the kernel joins any
+		for range 16 { // separate calls: each is a message, if the kernel joins any
 			if n, err := out.Send(in.Local(), datagrams...); n != len(datagrams) || err != nil {
 				t.Fatalf("Send = %d, %v; want %d", n, err, len(datagrams))
 			}
