@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -20,6 +21,7 @@ type Backend struct {
 	next       int
 	probes     []*api.Probe // oldest first, as marks and complaints
 	marks      []*api.Mark
+	markScopes map[*api.Mark]func(*trace.Trace) bool // of active marks and the newest ended ones
 	complaints []*api.DiagnosisRequest
 	counters   map[string]api.Counter
 }
@@ -31,8 +33,8 @@ const maxListed = 100
 // NewBackend makes the front of a controller. Do runs a function in the
 // controller's goroutine and waits for it; the hub hears of what changes.
 func NewBackend(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Backend {
-	f := &Backend{c: c, do: do, hub: hub, counters: map[string]api.Counter{}}
-	c.onVerdict = f.addVerdict
+	f := &Backend{c: c, do: do, hub: hub, counters: map[string]api.Counter{}, markScopes: map[*api.Mark]func(*trace.Trace) bool{}}
+	c.onVerdict, c.onMarkedTrace = f.addVerdict, f.countMarkedTrace
 	return f
 }
 

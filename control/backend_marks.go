@@ -3,11 +3,15 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
+	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
 )
 
 // SetMark is part of api.Marker. A mark ends after its duration.
@@ -23,6 +27,7 @@ func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark,
 		f.next++
 		one := &api.Mark{ID: "m" + strconv.Itoa(f.next), Request: r, State: "active", Begin: f.c.wallTime(f.c.now), End: f.c.wallTime(f.c.now.Add(last))}
 		f.marks = pushNewest(f.marks, one)
+		f.trackMark(one, servers, text)
 		out = *one
 		f.mu.Unlock()
 		f.c.scheduleAfter(last, func() { _ = f.endMark(one, servers, text) })
@@ -32,6 +37,41 @@ func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark,
 		return out, failed
 	}
 	return out, err
+}
+
+// trackMark counts the traces of a mark from now on. The lock is held.
+func (f *Backend) trackMark(one *api.Mark, servers []string, text string) {
+	packets, err := f.c.traces.PacketSchema().Parse(text)
+	if err != nil {
+		return // EnableDbg has accepted it
+	}
+	var senders []model.Addr
+	for _, name := range servers {
+		if id, ok := f.node(name); ok {
+			senders = append(senders, f.c.fabric.Node(id).IPv4, f.c.fabric.Node(id).IPv6)
+		}
+	}
+	maps.DeleteFunc(f.markScopes, func(m *api.Mark, _ func(*trace.Trace) bool) bool { return !slices.Contains(f.marks, m) })
+	var frame headers.Frame
+	f.markScopes[one] = func(t *trace.Trace) bool {
+		if senders != nil && !slices.Contains(senders, t.Key.Src) {
+			return false
+		}
+		frame.Read(t.Frame, len(t.Frame))
+		return packets.Match(&frame)
+	}
+}
+
+// countMarkedTrace adds a trace of a marked packet to the marks that it matches. It
+// runs in the controller's goroutine.
+func (f *Backend) countMarkedTrace(t *trace.Trace) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one, matches := range f.markScopes {
+		if matches(t) {
+			one.Traces++
+		}
+	}
 }
 
 // markScope returns the hosts and the filter of a request.

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
+	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
@@ -143,6 +144,8 @@ type Controller struct {
 	verdicts      uint64
 	lastVerdict   map[verdictKind]recordedVerdict
 	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
+	// onMarkedTrace, if not nil, gets every trace of a packet with a debug mark.
+	onMarkedTrace func(*trace.Trace)
 	recentLosses  recentLosses
 	lastView      model.Time // when the last snapshot was made
 	liveness      livenessTable

@@ -104,7 +104,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	if len(open) != 2 || open[0].Cause != anomaly.WrongRoute || open[1].Cause != anomaly.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
 	}
-	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Location.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
+	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Location.Node) != "leaf4" || !strings.HasPrefix(in.Text, "ECMP imbalance at 2 switches, worst at leaf4: ") {
 		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.nodeName(in.Location.Node), in.Text)
 	}
 }

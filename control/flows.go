@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -140,7 +141,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 	for i := range s.Losses {
 		e := &s.Losses[i]
 		r := record.Loss{
-			Time: c.wallTime(model.Time(e.Begin * int64(s.Map.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
+			Time: c.wallTime(model.Time(e.FirstSlot * int64(s.Map.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
 			Packets: e.Packets, Sent: e.Sent, Pattern: "scattered",
 		}
 		if e.To != (model.Port{}) {
@@ -156,11 +157,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		k := sums[e.Segment]
 		if k == nil {
-			k = &sum{from: e.Begin, to: e.End}
+			k = &sum{from: e.FirstSlot, to: e.LastSlot}
 			sums[e.Segment] = k
 			order = append(order, e.Segment)
 		}
-		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin), max(k.to, e.End)
+		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.FirstSlot), max(k.to, e.LastSlot)
 		k.flows = append(k.flows, e.Flow)
 		if isLossless(e.Flow) {
 			k.lossless += e.Packets
@@ -221,7 +222,7 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 		return
 	}
 	if n := len(all.Extent); n > 1 {
-		all.Text = fmt.Sprintf("%d switches hash badly, worst of them %s", n, all.Text)
+		all.Text = fmt.Sprintf("ECMP imbalance at %d switches, worst at %s", n, strings.TrimPrefix(all.Text, "ECMP imbalance at "))
 	}
 	c.addEvidence(all)
 }

@@ -191,7 +191,7 @@ func (c *Controller) portRef(p model.Port) api.PortRef {
 	r := api.PortRef{Node: c.nodeName(p.Node), Port: p.Port}
 	if c.fabric.HasNode(p.Node) && p.Port != 0 {
 		if q := c.fabric.Port(p); q != nil {
-			r.Peer = c.nodeName(q.Peer.Node)
+			r.Interface, r.Peer = q.Name, c.nodeName(q.Peer.Node)
 		}
 	}
 	return r

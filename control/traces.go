@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
 // traceOutput takes what the watch of traces makes: from its lists, so in the
@@ -22,6 +23,9 @@ func (c *Controller) traceOutput() tracewatch.Output {
 // traceRecord keeps a trace.
 func (c *Controller) traceRecord(t *trace.Trace) {
 	c.desk.Take(t)
+	if c.onMarkedTrace != nil && t.Why.Has(mirror.Debug) {
+		c.onMarkedTrace(t)
+	}
 	r := record.Trace{
 		Time: c.wallTime(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
 		End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost, Frame: t.Frame,

@@ -190,19 +190,30 @@ func (m *flowSums) addSlot(r *record.FlowSlot) {
 		m.index[r.Flow] = i
 		f := Flow{
 			FlowRef: FlowRef{Flow: r.Flow, Src: r.Src, Dst: r.Dst},
-			Last:    r.Time.Add(r.Slot), Exact: true, Path: make([]string, 0, len(r.Path)),
-		}
-		for _, h := range r.Path {
-			f.Path = append(f.Path, h.Switch)
+			Last:    r.Time.Add(r.Slot), Exact: true, Path: switchNames(r.Path),
 		}
 		m.flows = append(m.flows, f)
 	}
 	f := &m.flows[i]
+	// The last slot of a flow may have a few late packets, seen by switches whose
+	// clocks are behind: then the slot before it has the path.
+	if f.Slots == 1 && len(r.Path) > len(f.Path) && r.Packets > 4*f.Packets {
+		f.Path = switchNames(r.Path)
+	}
 	f.First = r.Time
 	f.Slots++
 	f.Packets += r.Packets
 	f.Bytes += r.Bytes
 	f.Exact = f.Exact && r.Exact
+}
+
+// switchNames returns the switches of a path.
+func switchNames(path []record.FlowHop) []string {
+	names := make([]string, 0, len(path))
+	for _, h := range path {
+		names = append(names, h.Switch)
+	}
+	return names
 }
 
 func (m *flowSums) addLoss(l *record.Loss) {

@@ -24,7 +24,6 @@ type Mark struct {
 	State    string      `json:"state" enum:"active,ended"`
 	Begin    time.Time   `json:"begin"`
 	End      time.Time   `json:"end" doc:"Scheduled or actual end"`
-	Packets  uint64      `json:"packets" doc:"Packets marked so far"`
 	Traces   uint64      `json:"traces" doc:"Traces assembled from the mirrored packets"`
 	Incident string      `json:"incident_id,omitempty" doc:"Incident for which the controller set it"`
 }

@@ -47,7 +47,7 @@ func TestReloadTakesAllOrNothing(t *testing.T) {
 		if _, err := b.api.Clock(t.Context()); err != nil {
 			t.Errorf("%s: the old token is not taken any more: %v", name, err)
 		}
-		if !reflect.DeepEqual(b.taken.Store.Retention, cfg.Store.Retention) {
+		if !reflect.DeepEqual(b.applied.Store.Retention, cfg.Store.Retention) {
 			t.Errorf("%s: retention has changed", name)
 		}
 	}

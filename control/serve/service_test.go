@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/anomaly"
-	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -187,26 +185,4 @@ func (b *bed) client(token string) *client.Client {
 		b.t.Fatal(err)
 	}
 	return c
-}
-
-// TestToldIsForgotten: of incidents that are over nothing is remembered, however
-// they ended.
-func TestToldIsForgotten(t *testing.T) {
-	s := &Service{log: slog.New(slog.DiscardHandler), told: map[uint64]anomaly.Cause{}}
-	for _, in := range []incident.Incident{
-		{ID: 1, Cause: anomaly.Loss},
-		{ID: 2, Cause: anomaly.Blackhole},
-		{ID: 3, Cause: anomaly.Incast},
-	} {
-		s.hear(&in)
-		if _, known := s.told[in.ID]; !known {
-			t.Errorf("incident %d was not told of", in.ID)
-		}
-	}
-	s.hear(&incident.Incident{ID: 1, Cause: anomaly.Loss, Closed: true})
-	s.hear(&incident.Incident{ID: 2, Cause: anomaly.Blackhole, Closed: true, MergedInto: 1})
-	s.hear(&incident.Incident{ID: 3, Cause: anomaly.Contention, Closed: true})
-	if len(s.told) != 0 {
-		t.Errorf("still remembered: %v", s.told)
-	}
 }
