@@ -81,11 +81,11 @@ var roots = [numRoots]rootRow{
 	NoRootCause: {Row: Row{Name: "none", Title: "Unknown root cause", Doc: "docs/diagnosis.md#verdicts"}},
 	ContendingFlows: {
 		Row:     Row{Name: "flow-contention", Title: "Contending flows", Doc: "docs/diagnosis.md#verdicts"},
-		trigger: "; {port} triggered it: {culprits}",
+		trigger: "; triggered at {port}: {culprits}",
 	},
 	HostInjection: {
 		Row:     Row{Name: "host-pfc-injection", Title: "PFC pause frames from a host", Doc: "docs/diagnosis.md#verdicts"},
-		trigger: "; PFC pause frames from {host} triggered it",
+		trigger: "; triggered by PFC pause frames from {host}",
 	},
 }
 

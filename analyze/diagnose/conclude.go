@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -21,7 +22,8 @@ func (m *analysis) stormVerdict(e terminal) Verdict {
 func (m *analysis) describeHostPauses(v *Verdict, n int) {
 	node := &m.g.Nodes[n]
 	host := nodeName(m.fabric, node.Peer.Node)
-	v.addEvidence("%s sent %d pause frames to %s; the port leads to no switch", host, node.State.PauseFrames, m.portText(n))
+	v.addEvidence("%s sent %s to %s; the port leads to no switch",
+		host, plural.Count(int(node.State.PauseFrames), "pause frame"), m.portText(n))
 	p := &node.Pauses
 	gap := p.LastStart.Sub(p.LastEnd)
 	switch {

@@ -153,7 +153,7 @@ func (n *VerdictView) Sentence() string {
 		port, host, sw, trigger = n.Initial.String(), n.Initial.Peer, n.Initial.Node, n.Cause.Trigger()
 	}
 	if f := n.Fault; f != nil {
-		fault = fmt.Sprintf("; the route of %s for %s to %s closes the cycle", f.Node, f.Dst, f.NextHop)
+		fault = fmt.Sprintf("; %s should not forward packets for %s to %s", f.Node, f.Dst, f.NextHop)
 	}
 	return anomaly.Expand(anomaly.Expand(n.Anomaly.Sentence(), "{trigger}", trigger),
 		"{victim}", n.Victim.String(), "{port}", port, "{switch}", sw, "{host}", host, "{culprits}", n.congestion(),

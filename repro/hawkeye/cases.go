@@ -14,7 +14,7 @@ import (
 // caseStudies are the cases of section 4.4.
 var caseStudies = []kind{burst, storm, inLoop, outInjection}
 
-// firstExhibit is the first complaint of a trace whose verdict names what was
+// exhibit is the first detection of a trace whose verdict names what was
 // injected, with its graph.
 type exhibit struct {
 	verdict diagnose.Verdict
@@ -22,7 +22,7 @@ type exhibit struct {
 	drawing *drawing.Drawing
 }
 
-// firstExhibit looks for one.
+// firstExhibit finds an exhibit; nil if there is none.
 func (r *run) firstExhibit() (*exhibit, error) {
 	list, err := r.diagnose(hawkeyeMethod, 0)
 	if err != nil {
@@ -42,12 +42,12 @@ func (r *run) firstExhibit() (*exhibit, error) {
 
 var caseStudiesClaim = claim.Claim{
 	ID: "hawkeye-cases", Where: "section 4.4, figure 12",
-	Says:      "graphs of the four case studies show the pause's way, the circle, and the flows or the host behind them",
+	Says:      "graphs of the four case studies show the PFC path, the deadlock cycle, and the flows or the host that cause it",
 	Published: "four graphs",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		t := claim.Table{Title: "case studies", Header: []string{"case", "verdict", "ports in the graph", "flows", "edges"}}
 		chart := plot.Chart{Title: "graphs of the case studies", YTitle: "number", Series: []plot.Series{{Name: "ports"}, {Name: "flows"}, {Name: "edges"}}}
-		res := claim.Result{Notes: []string{setting + "; load 10 %", "the first complaint whose verdict names what was injected; weft run draws such graphs, too"}}
+		res := claim.Result{Notes: []string{setting + "; load 10 %", "the first detection whose verdict names what was injected; weft run draws such graphs, too"}}
 		found := 0
 		for i, k := range caseStudies {
 			o.Report(float64(i)/float64(len(caseStudies)), k.String())

@@ -1,12 +1,12 @@
 // Package hawkeye measures what the Hawkeye paper claims, with Weft's telemetry
-// in simulated switches and Weft's diagnosis behind it: random traces of the
-// six anomalies, scored against who really waited for whom, beside the systems
-// that the paper compares itself with. Origin: docs/papers.md#hawkeye.
+// in simulated switches and Weft's diagnosis: random traces of the six
+// anomalies, scored against the simulator's wait-for relation, beside the
+// systems that the paper compares itself with. Origin: docs/papers.md#hawkeye.
 package hawkeye
 
 import "github.com/weft-telemetry/weft/repro/claim"
 
-// Claims lists them in the order of the paper.
+// Claims returns the claims in the order of the paper.
 func Claims() []claim.Claim {
 	c := &comparison{}
 	return []claim.Claim{

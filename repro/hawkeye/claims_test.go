@@ -46,7 +46,7 @@ func TestClaimCaseStudies(t *testing.T) {
 	}
 }
 
-// transcript prints an exhibit so that a person can check it.
+// transcript returns an exhibit so that a person can check it.
 func (e *exhibit) transcript(k kind) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n%s\n", k, e.named.Sentence())
@@ -57,7 +57,7 @@ func (e *exhibit) transcript(k kind) string {
 	return b.String()
 }
 
-// A seed replays: the same trace gives the same complaints and verdicts.
+// A seed replays: the same trace gives the same detections and verdicts.
 func TestSeedReplays(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	var last []string
@@ -68,7 +68,7 @@ func TestSeedReplays(t *testing.T) {
 		}
 		list, err := r.diagnose(hawkeyeMethod, 0)
 		if err != nil || len(list) == 0 {
-			t.Fatalf("%d complaints, %v; want some", len(list), err)
+			t.Fatalf("%d detections, %v; want some", len(list), err)
 		}
 		var said []string
 		for i := range list {
@@ -85,7 +85,7 @@ func TestSeedReplays(t *testing.T) {
 }
 
 // TestScoringCanFail: verdicts that name the wrong port, cause or flows are not
-// confirmed, and a method that knows no pauses does not find a storm.
+// confirmed, and a method without pauses does not find a storm.
 func TestScoringCanFail(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	l := best()
@@ -102,12 +102,12 @@ func TestScoringCanFail(t *testing.T) {
 		t.Fatalf("Hawkeye scores %+v; want everything right", o)
 	}
 	if d := r.requirementFor(&r.trace.causes[0], 0); !d.named || !d.exact {
-		t.Errorf("of a storm that hosts complain of, %+v is due; want it to be named", d)
+		t.Errorf("for a detected storm, %+v is required; want it named", d)
 	}
 	elsewhere := r.trace.causes[0]
 	elsewhere.ports = []model.Port{{Node: elsewhere.ports[0].Node, Port: 3}} // to another switch
 	if d := r.requirementFor(&elsewhere, 0); d.named || d.exact {
-		t.Errorf("of a storm that nobody met, %+v is due; want nothing", d)
+		t.Errorf("for a storm that no flow met, %+v is required; want nothing", d)
 	}
 	for i := range list {
 		for j := range list[i].verdicts {

@@ -8,10 +8,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// makeCollectors makes a collector for each variant. Programs of two variants may take
-// snapshots of one switch at the same nanosecond, for two complaints; one
-// collector, for which a switch and a time name a snapshot, would take the second
-// for a contradiction.
+// makeCollectors makes a collector for each variant. Programs of two variants
+// may take snapshots of one switch at the same nanosecond, for two detections;
+// a single collector, for which a switch and a time name a snapshot, would
+// treat the second as a conflict.
 func (r *run) makeCollectors() error {
 	for range len(r.lab.thresholds) * len(r.lab.lengths) {
 		c, err := provenance.NewCollector(1 << 20)
@@ -23,12 +23,12 @@ func (r *run) makeCollectors() error {
 	return nil
 }
 
-// collector is the one of the variant that a complaint belongs to.
+// collector returns that of the variant that a detection belongs to.
 func (r *run) collector(ev poll.Event) *provenance.Collector {
 	return r.collectors[int(ev.Number)%len(r.collectors)]
 }
 
-// evidence is what has arrived about a complaint.
+// evidence returns what has arrived about a detection.
 func (r *run) evidence(ev poll.Event) *provenance.Evidence { return r.collector(ev).Evidence(ev) }
 
 // receive takes a datagram of reports.
@@ -42,7 +42,7 @@ func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {
 	for in.Next(&rep) {
 		var k epoch.Chunk
 		if _, err := k.Parse(rep.Data); err == nil {
-			_, _ = r.collector(k.Event).AddChunk(at, rep.Data) // counts what it cannot use
+			_, _ = r.collector(k.Event).AddChunk(at, rep.Data) // the collector counts what it cannot use
 		}
 	}
 }

@@ -14,42 +14,42 @@ import (
 	"github.com/weft-telemetry/weft/sim/truth"
 )
 
-// comparison is one study of all methods that several claims read.
+// comparison is one study of all methods that several claims share.
 type comparison struct {
-	mu     sync.Mutex
-	options     [2]uint64 // seed, quick
-	done   bool
-	all    findings
-	costs  []costs // by method
-	traces int
+	mu      sync.Mutex
+	options [2]uint64 // seed, quick
+	done    bool
+	all     findings
+	costs   []costs // by method
+	traces  int
 }
 
 var allMethods = []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly}
 
-// costs add up what a method took, over complaints.
+// costs adds up the costs of a method over detections.
 type costs struct {
 	detections int
-	bytes      float64 // forAnalysis per complaint
-	traffic    float64 // telemetryBytes on the fabric's links for it, per complaint
-	switches   float64 // that answered
-	causal     int     // switches that closures have
-	covered    int     // isAbout them: answered
+	bytes      float64 // of telemetry, per detection
+	traffic    float64 // bytes on the fabric's links for it, per detection
+	switches   float64 // that reported
+	causal     int     // switches in the closures
+	covered    int     // of them: reported
 }
 
 func (c *costs) mean(sum float64) float64 { return sum / float64(max(c.detections, 1)) }
 
-// coverage is the share of causal switches that answered.
+// coverage returns the share of causal switches that reported.
 func (c *costs) coverage() float64 { return share(c.covered, c.causal) }
 
 // Bytes of what other systems send.
 const (
-	perFlow   = 36 // SpiderMon, of a flow in a switch
-	perHeader = 2  // SpiderMon, in every packet
-	perCard   = 15 // NetSight, of a packet at a hop
+	perFlow   = 36 // SpiderMon, per flow in a switch
+	perHeader = 2  // SpiderMon, per packet
+	perCard   = 15 // NetSight, per packet and hop
 	perPoll   = 64 // a polling packet on the wire
 )
 
-// run plays the traces once for all claims that ask with the same options.
+// run runs the traces once for all claims with the same options.
 func (c *comparison) run(ctx context.Context, o claim.Options) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,19 +76,19 @@ func (c *comparison) run(ctx context.Context, o claim.Options) error {
 	return err
 }
 
-// addOutcome counts a complaint.
+// addDetection adds the costs of a detection.
 func (c *costs) addDetection(r *run, m method, d *diagnosis) {
 	c.detections++
 	c.switches += float64(len(d.evidence.Reports))
-	told := float64(d.telemetryBytes())
+	telemetry := float64(d.telemetryBytes())
 	switch m.name {
 	case netSight.name:
-		told = perCard * r.packetHops()
-		c.traffic += told
+		telemetry = perCard * r.packetHops()
+		c.traffic += telemetry
 	case spiderMon.name:
-		told = 0
+		telemetry = 0
 		for _, p := range d.evidence.Reports {
-			told += perFlow * float64(len(p.Flows))
+			telemetry += perFlow * float64(len(p.Flows))
 		}
 		c.traffic += perHeader * r.packetHops()
 	case hawkeyeMethod.name, portsOnly.name:
@@ -96,7 +96,7 @@ func (c *costs) addDetection(r *run, m method, d *diagnosis) {
 	case victimOnly.name, flowsOnly.name:
 		c.traffic += perPoll * float64(len(r.path(d.key)))
 	}
-	c.bytes += told
+	c.bytes += telemetry
 	for _, id := range r.causal(d.detection) {
 		c.causal++
 		if slices.ContainsFunc(d.evidence.Reports, func(p *provenance.Report) bool { return p.Switch == id }) {
@@ -105,7 +105,7 @@ func (c *costs) addDetection(r *run, m method, d *diagnosis) {
 	}
 }
 
-// packetHops is how many packets of data switches sent, from their bytes.
+// packetHops returns how many data packets switches sent, from their bytes.
 func (r *run) packetHops() float64 {
 	sum := model.Bytes(0)
 	for _, sw := range r.net.Switches() {
@@ -116,8 +116,8 @@ func (r *run) packetHops() float64 {
 	return float64(sum) / float64(r.net.MaxFrame())
 }
 
-// causal lists the switches with a port in the closure of a complaint's flow
-// when it was made.
+// causal returns the switches with a port in the closure of a detected flow
+// when it was detected.
 func (r *run) causal(c *detection) []model.NodeID {
 	graphs, _ := r.history.samplesBetween(c.at, c.at)
 	if len(graphs) == 0 {
@@ -126,7 +126,7 @@ func (r *run) causal(c *detection) []model.NodeID {
 	return graphs[len(graphs)-1].Closure(truth.FlowNode(c.flow, false)).Switches()
 }
 
-// isAbout returns the findings of a method, by row.
+// rows returns the tallies of a method, by row.
 func (c *comparison) rows(m method) (list []tally) {
 	at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })
 	for set := range rows {
@@ -139,7 +139,7 @@ func (c *comparison) cost(m method) *costs {
 	return &c.costs[slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })]
 }
 
-// means are those of a method over all rows.
+// means returns the mean precision and recall of a method over all rows.
 func (c *comparison) means(m method) (precision, recall float64) {
 	for _, t := range c.rows(m) {
 		precision += t.precision() / float64(len(rows))
@@ -148,7 +148,7 @@ func (c *comparison) means(m method) (precision, recall float64) {
 	return precision, recall
 }
 
-// accuracy tables and draws some methods.
+// accuracy returns a table and a plot of some methods.
 func (c *comparison) accuracy(methods []method) (claim.Table, claim.Plot) {
 	t := claim.Table{Title: "precision / recall", Header: append([]string{"method"}, rowNames()...)}
 	chart := plot.Chart{Title: "precision", Groups: rowNames()}

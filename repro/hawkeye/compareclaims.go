@@ -30,8 +30,8 @@ func (c *comparison) upperBound() claim.Claim {
 			return claim.Result{
 				Measured: fmt.Sprintf("precision %.2f, full polling %.2f; recall %.2f, SpiderMon %.2f, NetSight %.2f; victim-only has %.2f as many true verdicts on deadlocks", mine, full, found, spider, cards, locks),
 				Pass:     mine >= full-0.02 && mine >= 0.95 && locks < 0.9 && spider < 0.5 && cards < 0.5,
-				Notes: c.notes("all methods are judged by Weft's own matching, on what each of them would have collected",
-					"passes when precision is within 0.02 of full polling's and at least 0.95, victim-only has a tenth fewer true verdicts on deadlocks (some victims of a trace see the whole circle on their own way), and SpiderMon and NetSight fewer than half of everything"),
+				Notes: c.notes("all methods are diagnosed by Weft's inference, on what each of them would have collected",
+					"passes when precision is within 0.02 of full polling's and at least 0.95, victim-only has a tenth fewer true verdicts on deadlocks (some victims of a trace see the whole deadlock cycle on their own path), and SpiderMon and NetSight fewer than half of everything"),
 				Tables: []claim.Table{t}, Plots: []claim.Plot{p},
 			}, nil
 		},
@@ -47,7 +47,7 @@ func (c *comparison) overhead() claim.Claim {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
-			t := claim.Table{Title: "per complaint, in the mean", Header: []string{"method", "telemetry", "on the fabric's links"}}
+			t := claim.Table{Title: "mean per detection", Header: []string{"method", "telemetry", "on the fabric's links"}}
 			chart := plot.Chart{Title: "telemetry and bandwidth per diagnosis", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}, {Name: "on the fabric"}}}
 			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight} {
 				x := c.cost(m)
@@ -74,7 +74,7 @@ func bytesOf(v float64) string { return model.Bytes(v).String() }
 func (c *comparison) granularity() claim.Claim {
 	return claim.Claim{
 		ID: "hawkeye-granularity", Where: "section 4.3, figure 10",
-		Says:      "neither counts of ports alone nor of flows alone are enough",
+		Says:      "neither port counters alone nor flow counters alone suffice",
 		Published: "both far below Hawkeye",
 		Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if err := c.run(ctx, o); err != nil {
@@ -103,8 +103,8 @@ func (c *comparison) switches() claim.Claim {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
-			t := claim.Table{Title: "switches that answer a complaint", Header: []string{"method", "switches", "of the causal ones"}}
-			chart := plot.Chart{Title: "switches", YTitle: "in the mean", Series: []plot.Series{{Name: "switches that answer"}}}
+			t := claim.Table{Title: "switches that report on a detection", Header: []string{"method", "switches", "of the causal ones"}}
+			chart := plot.Chart{Title: "switches", YTitle: "mean", Series: []plot.Series{{Name: "switches that report"}}}
 			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 				x := c.cost(m)
 				t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), fmt.Sprintf("%.2f %%", 100*x.coverage()))
@@ -115,14 +115,14 @@ func (c *comparison) switches() claim.Claim {
 			return claim.Result{
 				Measured: fmt.Sprintf("%.2f %% of causal switches with %.1f switches; victim-only %.0f %% with %.1f", 100*mine.coverage(), mine.mean(mine.switches), 100*path.coverage(), path.mean(path.switches)),
 				Pass:     mine.covered == mine.causal && path.covered < path.causal,
-				Notes:    c.notes("causal: a port of the switch is in the closure of the wait-for relation from the victim when it complains; passes when all of them answered, and victim-only has not all"),
+				Notes:    c.notes("causal: a port of the switch is in the closure of the wait-for relation from the victim at the detection; passes when all of them reported, and not all with victim-only"),
 				Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 			}, nil
 		},
 	}
 }
 
-// measured is a study of costs alone.
+// measured runs a study of costs alone.
 func measured(ctx context.Context, o claim.Options, l lab, sets [][]kind, traces int) (map[string]*costs, error) {
 	l.fullPolling = true
 	sums := map[string]*costs{}
@@ -153,8 +153,8 @@ var large = claim.Claim{
 		}
 		mine, full := sums[hawkeyeMethod.name], sums[fullPolling.name]
 		less := full.bytes / mine.bytes
-		t := claim.Table{Title: "k=8, per complaint", Header: []string{"method", "switches", "telemetry", "of the causal switches"}}
-		chart := plot.Chart{Title: "telemetry on k=8", YTitle: "bytes per complaint", Series: []plot.Series{{Name: "telemetry"}}}
+		t := claim.Table{Title: "k=8, per detection", Header: []string{"method", "switches", "telemetry", "of the causal switches"}}
+		chart := plot.Chart{Title: "telemetry on k=8", YTitle: "bytes per detection", Series: []plot.Series{{Name: "telemetry"}}}
 		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 			x := sums[m.name]
 			t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), bytesOf(x.mean(x.bytes)), fmt.Sprintf("%.2f %%", 100*x.coverage()))
@@ -162,7 +162,7 @@ var large = claim.Claim{
 			chart.Series[0].Y = append(chart.Series[0].Y, x.mean(x.bytes))
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d complaints", less, 100*mine.coverage(), mine.detections),
+			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d detections", less, 100*mine.coverage(), mine.detections),
 			Pass:     less >= 5 && mine.covered == mine.causal,
 			Notes:    []string{"fat-tree k=8 with 80 switches, otherwise as hawkeye-switches; --quick has incasts only; passes at 5 times less and 100 % of causal switches"},
 			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
@@ -183,7 +183,7 @@ var longTraces = claim.Claim{
 		}
 		mine, cards := sums[hawkeyeMethod.name], sums[netSight.name]
 		less := cards.bytes / mine.bytes
-		t := claim.Table{Title: "traces of 10 ms, per complaint", Header: []string{"method", "telemetry"}}
+		t := claim.Table{Title: "traces of 10 ms, per detection", Header: []string{"method", "telemetry"}}
 		chart := plot.Chart{Title: "telemetry of traces of 10 ms", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}}}
 		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, netSight} {
 			x := sums[m.name]

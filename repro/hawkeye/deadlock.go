@@ -10,21 +10,21 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// observeCycle is a cyclic buffer dependency between two switches of a tier, low, and
-// two of the tier above, high:
+// bufferCycle is a cyclic buffer dependency between two switches of a tier, low,
+// and two of the tier above, high:
 //
 //	low[0] -> high[0] -> low[1] -> high[1] -> low[0]
 //
-// Packets to the host dst[0] go the first three of these links, those to dst[1]
-// the last two and the first: high[i] has a wrong entry each, which sends them
-// down although their host is not below.
+// Packets to the host dst[0] take the first three of these links, those to
+// dst[1] the last two and the first: each high[i] has a wrong route, which sends
+// them down although their host is not below.
 type bufferCycle struct {
 	low, high [2]model.NodeID
-	src       [2][]model.NodeID // hosts that send by low[i], each by a port of its own as far as there are
+	src       [2][]model.NodeID // hosts that send through low[i], each through a separate port as far as there are
 	dst       [2]model.NodeID
 }
 
-// observeCycle draws one of ToRs and leaves of a pod, or of leaves and spines.
+// drawCycle draws a cycle of ToRs and leaves of a pod, or of leaves and spines.
 func (d *draft) drawCycle() (c bufferCycle) {
 	f := d.fabric
 	lowRole := topo.ToR
@@ -56,7 +56,7 @@ func (d *draft) drawCycle() (c bufferCycle) {
 	return c
 }
 
-// above are the switches of the next tier that a switch is connected to.
+// above returns the switches of the next tier that a switch is connected to.
 func (d *draft) above(sw model.NodeID) (list []model.NodeID) {
 	for _, p := range d.fabric.Node(sw).Ports {
 		if d.fabric.Node(p.Peer.Node).Tier > d.fabric.Node(sw).Tier {
@@ -66,8 +66,8 @@ func (d *draft) above(sw model.NodeID) (list []model.NodeID) {
 	return list
 }
 
-// below are hosts that reach a switch from below, first one of each of its
-// ports.
+// below returns the hosts that reach a switch from below, first one of each of
+// its ports.
 func (d *draft) below(sw model.NodeID) (list []model.NodeID) {
 	var rest []model.NodeID
 	for _, p := range d.fabric.Node(sw).Ports {
@@ -85,7 +85,7 @@ func (d *draft) below(sw model.NodeID) (list []model.NodeID) {
 	return append(list, rest...)
 }
 
-// addWrongRoutes sends the packets of both hosts round the circle.
+// addWrongRoutes routes the packets of both hosts along the cycle.
 func (d *draft) addWrongRoutes(c bufferCycle) {
 	for i := range 2 {
 		to := d.prefix(c.dst[i])
@@ -103,8 +103,8 @@ func (d *draft) addWrongRoutes(c bufferCycle) {
 	}
 }
 
-// addDeadlock draws a circle, flows round it that it can carry, and what makes it
-// cycleID.
+// addDeadlock adds a cycle, flows along it that it can carry, and what triggers
+// a deadlock.
 func (d *draft) addDeadlock(k kind, at time.Duration) {
 	c := d.drawCycle()
 	d.addWrongRoutes(c)
@@ -131,7 +131,7 @@ func (d *draft) addDeadlock(k kind, at time.Duration) {
 	}
 }
 
-// burstInCycle is a burst into the circle's first link.
+// burstInCycle adds a burst into the cycle's first link.
 func (d *draft) burstInCycle(c bufferCycle, at time.Duration) (flows []int) {
 	for i := range 4 {
 		flows = append(flows, d.addFlow(traffic.Flow{
@@ -142,8 +142,8 @@ func (d *draft) burstInCycle(c bufferCycle, at time.Duration) (flows []int) {
 	return flows
 }
 
-// incastDownstream is an incast to a host that the circle's flows go to, half of it by the
-// same leaf as they.
+// incastDownstream adds an incast to a host that the cycle's flows go to, half
+// of it through the same leaf as they.
 func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, ports []model.Port) {
 	to := c.dst[0]
 	tor := d.rack(to)
@@ -162,7 +162,7 @@ func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, 
 	for i, h := range senders {
 		port, err := d.portVia(h, to, leaves[i%2])
 		if err != nil {
-			panic(err) // requestInterval host of another rack reaches it by every leaf
+			panic(err) // every host of another rack reaches it through every leaf
 		}
 		flows = append(flows, d.addFlow(traffic.Flow{
 			Src: h, Dst: to, Bytes: d.bytes(4*model.MB, 5*model.MB),
@@ -172,8 +172,8 @@ func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, 
 	return flows, ports
 }
 
-// connects tells whether a leaf is connected to a spine, or to the same spines as
-// another leaf.
+// connects reports whether a leaf is connected to a spine, or to the same
+// spines as another leaf.
 func (d *draft) connects(leaf, to model.NodeID) bool {
 	if d.fabric.Node(to).Role == topo.Spine {
 		return len(d.fabric.Node(leaf).PortsTo(to)) > 0

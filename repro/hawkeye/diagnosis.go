@@ -9,25 +9,25 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// method is a way to diagnose: which answers of switches it uses, and what it
+// method is a diagnosis system: which reports of switches it uses, and what it
 // reads of them.
 type method struct {
-	name string
-	collect  func(r *run, c *detection) *provenance.Evidence
+	name    string
+	collect func(r *run, c *detection) *provenance.Evidence
 }
 
-// hawkeyeMethod is the method that is measured: all that polls brought.
+// hawkeyeMethod is the method under test: all reports that polls brought.
 var hawkeyeMethod = method{"Hawkeye", func(r *run, c *detection) *provenance.Evidence { return r.evidence(c.event) }}
 
-// diagnosis is a complaint with what was said about it and what is true.
+// diagnosis is a detection with its verdicts and its true causes.
 type diagnosis struct {
 	*detection
 	evidence *provenance.Evidence
 	verdicts []diagnose.Verdict
-	truth  []trueCause
+	truth    []trueCause
 }
 
-// telemetryBytes is what the switches told.
+// telemetryBytes returns the size of the reports.
 func (d *diagnosis) telemetryBytes() (sum model.Bytes) {
 	for _, r := range d.evidence.Reports {
 		sum += r.Bytes
@@ -35,14 +35,14 @@ func (d *diagnosis) telemetryBytes() (sum model.Bytes) {
 	return sum
 }
 
-// diagnose diagnoses all complaints of one variant, in their order: what earlier ones
-// found is remembered, as the controller does.
+// diagnose diagnoses all detections of one variant, in their order: what
+// earlier ones found is remembered, as in the controller.
 func (r *run) diagnose(m method, variant int) (list []diagnosis, err error) {
-	doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(r.routes)))
+	diagnoser, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(r.routes)))
 	if err != nil {
 		return nil, err
 	}
-	var origins diagnose.TriggerCache
+	var triggers diagnose.TriggerCache
 	for i := range r.detections {
 		c := &r.detections[i]
 		if c.variant != variant {
@@ -50,21 +50,21 @@ func (r *run) diagnose(m method, variant int) (list []diagnosis, err error) {
 		}
 		d := diagnosis{detection: c, evidence: m.collect(r, c), truth: r.cachedTrueCauses(c)}
 		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
-		d.verdicts = doctor.Diagnose(c.forAnalysis(), d.evidence, g)
+		d.verdicts = diagnoser.Diagnose(c.forAnalysis(), d.evidence, g)
 		for j := range d.verdicts {
-			origins.Observe(&d.verdicts[j])
+			triggers.Observe(&d.verdicts[j])
 		}
 		list = append(list, d)
 	}
 	return list, nil
 }
 
-// forAnalysis is the complaint as the analysis hears it.
+// forAnalysis returns the detection as the analysis receives it.
 func (c *detection) forAnalysis() diagnose.Detection {
 	return diagnose.Detection{Event: c.event, Victim: c.key, HostPaused: c.hostPaused, Latency: c.latency, InFlight: c.detectedBy == agent.Age}
 }
 
-// cachedTrueCauses is answers, looked up once for all lengths of the epoch.
+// cachedTrueCauses returns trueCauses, computed once for all epoch lengths.
 func (r *run) cachedTrueCauses(c *detection) []trueCause {
 	id := r.truthKey(c)
 	known, ok := r.truths[id]
@@ -75,7 +75,7 @@ func (r *run) cachedTrueCauses(c *detection) []trueCause {
 	return known
 }
 
-// truthKey names a complaint, the same for all lengths of the epoch.
+// truthKey names a detection, the same for all epoch lengths.
 type truthKey struct {
 	host   model.NodeID
 	number uint32
@@ -85,12 +85,12 @@ func (r *run) truthKey(c *detection) truthKey {
 	return truthKey{c.event.Host, c.event.Number - uint32(c.variant%len(r.lab.lengths))}
 }
 
-// score counts what was said under one variant.
+// score counts the verdicts under one variant.
 func (r *run) score(list []diagnosis, variant int) outcome {
 	o := outcome{detections: len(list), found: make([]bool, len(r.trace.causes))}
 	said := make([]coverage, len(r.trace.causes))
 	for k := range said {
-		said[k] = coverage{blamed: map[int]bool{}, present: map[int]bool{}}
+		said[k] = coverage{culprits: map[int]bool{}, present: map[int]bool{}}
 	}
 	for i := range list {
 		d := &list[i]

@@ -9,37 +9,38 @@ import (
 	"github.com/weft-telemetry/weft/sim/truth"
 )
 
-// trueCause is one true reason of a complaint: where the waiting of its flow ended
-// at some instant at which the packet it complains of was underway.
+// trueCause is one true cause of a detection: where the wait-for path of its
+// flow ended at some instant at which the detected packet was in flight.
 type trueCause struct {
 	anomaly anomaly.Type
 	root    anomaly.RootCause
 	port    model.Port
-	loop    []model.Port  // ascending
-	flows   map[int]int64 // that competed at the port, at any of those instants: bytes, added up over them
+	loop    []model.Port  // ports of the deadlock cycle, ascending
+	flows   map[int]int64 // that contended at the port, at any of those instants: sum of bytes
 }
 
-// congestedBytes is what a queue must hold to be a reason to wait: 2 µs at 100 Gb/s. A
-// queue of a few packets ends many a wait-for path, and delays nobody.
+// congestedBytes is what a queue must hold to delay packets: 2 µs at 100 Gb/s.
+// Many wait-for paths end at queues of a few packets, which delay no flow.
 const congestedBytes = 25 * model.KB
 
-// maxPollDelay is what a poll takes to the last switch, at most.
+// maxPollDelay is how long a poll takes to the last switch, at most.
 const maxPollDelay = 20 * us
 
-// pauseMemory is for how long what paused a queue remains a reason why it is full. PFC
-// lets queues go and stops them again every few microseconds; one that drains
-// now, and was stopped within the shortest of epochs, is full because of that.
+// pauseMemory is for how long what paused a queue remains a cause of its
+// backlog. PFC resumes and pauses queues every few microseconds; one that
+// drains now, and was paused within the shortest of epochs, is full because of
+// that.
 const pauseMemory = 100 * us
 
-// maxLookBack is how far back what a packet waited for is looked at.
+// maxLookBack limits how far back the waiting of a packet is followed.
 const maxLookBack = 500 * us
 
-// trueCauses returns all true reasons of a complaint, from the closure of the
-// wait-for relation while the packet that it is about was underway; of one that
-// still is, in the last moments.
+// trueCauses returns all true causes of a detection, from the closure of the
+// wait-for relation while the detected packet was in flight; for one that still
+// is, within the last pauseMemory.
 func (r *run) trueCauses(c detection) (list []trueCause) {
 	graphs, first := r.history.samplesBetween(c.at-engine.Of(c.lookBack()), c.at+engine.Of(maxPollDelay))
-	behind := map[truth.Node]bool{} // complete that it waited for through pauses
+	waitedFor := map[truth.Node]bool{} // all that it waited for through pauses
 	for i, g := range graphs {
 		for _, e := range g.EdgesFrom(truth.FlowNode(c.flow, false)) {
 			if s, _ := g.State(e.To); !s.Paused {
@@ -47,7 +48,7 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 				continue
 			}
 			for _, n := range g.queuesWaitedFor(e.To) {
-				behind[n] = true
+				waitedFor[n] = true
 			}
 			for _, root := range g.rootsOf(e.To) {
 				switch root.Kind {
@@ -61,10 +62,10 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 			}
 		}
 	}
-	// PFC goes on and off faster than we look: what it waited for at one look
-	// and is overfull by itself at another is a reason, too.
+	// PFC pauses and resumes faster than samples are taken: a queue that it waited
+	// for at one sample and that is congested by itself at another is a cause, too.
 	for _, g := range graphs {
-		for n := range behind {
+		for n := range waitedFor {
 			if s, _ := g.State(n); !s.Paused {
 				list = addContention(list, g.Graph, n, anomaly.PFCBackpressure, nil)
 			}
@@ -73,21 +74,21 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 	return list
 }
 
-// addDraining notes that a queue is where waiting ends, and what stopped it a
-// moment ago: a queue that drained then, too, may have been stopped a moment
-// before by another. In a row of queues that PFC stops and lets go in turn no
-// tick sees all of them wait.
+// addDraining adds a queue where a wait-for path ends, and what paused it
+// within pauseMemory: a queue that drained then, too, may have been paused
+// shortly before by another. In a row of queues that PFC pauses and resumes in
+// turn no sample shows all of them waiting.
 func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
 	list = addContention(list, r.history.samples[i].Graph, queue, what, loop)
-	storm, behind := anomaly.PFCStorm, anomaly.PFCBackpressure
+	storm, spread := anomaly.PFCStorm, anomaly.PFCBackpressure
 	if loop != nil {
-		storm, behind = anomaly.DeadlockOutOfLoop, anomaly.DeadlockOutOfLoop
+		storm, spread = anomaly.DeadlockOutOfLoop, anomaly.DeadlockOutOfLoop
 	}
 	type drain struct {
 		queue truth.Node
 		at    int
 	}
-	seen := map[truth.Node]int{} // by queue: up to where it was looked at
+	seen := map[truth.Node]int{} // by queue: up to which sample it was followed
 	for todo := []drain{{queue, i}}; len(todo) > 0; {
 		d := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -101,7 +102,7 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 				case root.Kind == truth.RootHost:
 					list = addTrueCause(list, trueCause{anomaly: storm, root: anomaly.HostInjection, port: r.portToHost(n), loop: loop}, nil)
 				case root.Kind == truth.RootContention && !slices.Contains(loop, n.Port):
-					list = addContention(list, g.Graph, n, behind, loop)
+					list = addContention(list, g.Graph, n, spread, loop)
 					todo = append(todo, drain{n, at})
 				}
 			}
@@ -111,7 +112,7 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 	return list
 }
 
-// addContention notes that flows compete in a queue.
+// addContention adds that flows contend in a queue.
 func addContention(list []trueCause, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
 	if s, _ := g.State(queue); s.Count.Bytes < congestedBytes {
 		return list
@@ -125,7 +126,7 @@ func addContention(list []trueCause, g *truth.Graph, queue truth.Node, what anom
 	return addTrueCause(list, trueCause{anomaly: what, root: anomaly.ContendingFlows, port: queue.Port, loop: loop}, flows)
 }
 
-// addTrueCause adds an answer, or its flows to the one that is there.
+// addTrueCause adds a true cause, or its flows to the one that is there.
 func addTrueCause(list []trueCause, a trueCause, flows map[int]int64) []trueCause {
 	at := slices.IndexFunc(list, func(b trueCause) bool {
 		return a.anomaly == b.anomaly && a.root == b.root && a.port == b.port && slices.Equal(a.loop, b.loop)
@@ -140,16 +141,17 @@ func addTrueCause(list []trueCause, a trueCause, flows map[int]int64) []trueCaus
 	return list
 }
 
-// portToHost is the port of a switch that leads to a host.
+// portToHost returns the port of a switch that leads to a host.
 func (r *run) portToHost(host truth.Node) model.Port {
 	return r.net.Fabric().Port(model.Port{Node: host.Port.Node, Port: 1}).Peer
 }
 
-// leadUp is how long before a loop closed the reason for it is looked for.
+// leadUp is how long before a cycle closed its trigger is searched.
 const leadUp = 200 * us
 
-// addDeadlock notes what began a loop that stands in the i-th look, where the
-// waiting of its queues ended shortly before it closed, and what keeps it.
+// addDeadlock adds what triggered a deadlock cycle of the i-th sample, where
+// the wait-for paths of its queues ended shortly before it closed, and what
+// keeps it.
 func (r *run) addDeadlock(list []trueCause, i int, loop []truth.Node) []trueCause {
 	closed := i
 	for closed > 0 && r.history.samples[closed-1].inCycle(loop) {
@@ -158,7 +160,7 @@ func (r *run) addDeadlock(list []trueCause, i int, loop []truth.Node) []trueCaus
 	for _, a := range r.findTriggers(closed, loop) {
 		list = addTrueCause(list, a, a.flows)
 	}
-	// What else the circle waits for now keeps it, whoever began it.
+	// What else the cycle waits for now keeps it, whatever triggered it.
 	for _, root := range r.history.samples[i].rootsOf(loop[0]) {
 		switch {
 		case root.Kind == truth.RootHost:
@@ -170,7 +172,7 @@ func (r *run) addDeadlock(list []trueCause, i int, loop []truth.Node) []trueCaus
 	return list
 }
 
-// portsOf lists the ports of queues, ascending.
+// portsOf returns the ports of queues, ascending.
 func portsOf(queues []truth.Node) (ports []model.Port) {
 	for _, n := range queues {
 		ports = append(ports, n.Port)
@@ -179,14 +181,14 @@ func portsOf(queues []truth.Node) (ports []model.Port) {
 	return ports
 }
 
-// cycleID names a loop that closed at some look, for memory.
+// cycleID names a cycle that closed at some sample, as a cache key.
 type cycleID struct {
 	closed int
 	first  truth.Node
 	size   int
 }
 
-// findTriggers finds what made a loop close.
+// findTriggers returns what made a cycle close.
 func (r *run) findTriggers(closed int, loop []truth.Node) (list []trueCause) {
 	id := cycleID{closed, loop[0], len(loop)}
 	if known, ok := r.triggers[id]; ok {
@@ -216,11 +218,11 @@ func comparePorts(a, b model.Port) int {
 	return int(a.Port) - int(b.Port)
 }
 
-// isInjected tells whether an answer is the cause that was injected.
+// isInjected reports whether a true cause is the injected one.
 func (a *trueCause) isInjected(c *injectedCause) bool { return a.anomaly == c.anomaly && a.isAbout(c) }
 
-// isAbout tells whether an answer is about what was injected: its port, or another
-// on the way where flows of its burst compete.
+// isAbout reports whether a true cause is about what was injected: its port, or
+// another on the path where flows of its burst contend.
 func (a *trueCause) isAbout(c *injectedCause) bool {
 	if a.root != c.root {
 		return false
@@ -234,8 +236,8 @@ func (a *trueCause) isAbout(c *injectedCause) bool {
 	return slices.Contains(c.ports, a.port) || there >= 2
 }
 
-// isMainCulprit tells whether a flow had a part in the contention that a verdict must
-// not leave out: a quarter of the heaviest's.
+// isMainCulprit reports whether a flow had a part in the contention that a
+// verdict must not leave out: a quarter of the heaviest's.
 func (a *trueCause) isMainCulprit(flow int) bool {
 	most := int64(0)
 	for _, bytes := range a.flows {

@@ -7,11 +7,11 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// TestPausesThatAlternate plays a trace in which an incast keeps its queue full
-// for milliseconds, and the four queues in a row before it are stopped and let go
-// in turn, every ten microseconds: no look sees all of them wait. The incast is
-// the reason all the same.
-func TestPausesThatAlternate(t *testing.T) {
+// TestAlternatingPauses simulates a trace in which an incast keeps its queue full
+// for milliseconds, and the four queues in a row upstream are paused and resumed
+// in turn, every ten microseconds: no sample shows all of them waiting. The incast
+// is the cause all the same.
+func TestAlternatingPauses(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	r, err := best().simulate(t.Context(), claim.Rand(52, 64<<4|uint64(outContention)+1).Uint64(), 0, outContention)
 	if err != nil {

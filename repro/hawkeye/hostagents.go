@@ -11,28 +11,29 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// agentInterval is how often agents look at flows from which nothing comes back.
+// agentInterval is how often agents check flows whose packets are not
+// acknowledged.
 const agentInterval = 10 * time.Microsecond
 
-// minRepoll is between two complaints about one flow, at least.
+// minRepoll is the minimum time between two detections of one flow.
 const minRepoll = time.Millisecond
 
-// hostAgents is the agents of all hosts, at every host one for each threshold. What
-// they complain about is asked at every length of the epoch.
+// hostAgents are the agents of all hosts, one for each threshold at every host.
+// Each detection is polled at every epoch length.
 type hostAgents struct {
 	run    *run
 	hosts  []*hostWatcher
 	buffer []agent.DiagnosisRequest
 }
 
-// hostWatcher hears what the flows of one host do.
+// hostWatcher observes the flows of one host.
 type hostWatcher struct {
-	all  *hostAgents
-	host   *sim.Host
-	agents []*agent.Agent // by threshold
-	lateAgents   []*agent.Agent // the same, that only note who is late
-	number uint32         // isAbout complaints
-	pauseListener    simhost.PauseMonitor
+	all           *hostAgents
+	host          *sim.Host
+	agents        []*agent.Agent // by threshold
+	lateAgents    []*agent.Agent // the same, that only record late packets
+	number        uint32         // of detections
+	pauseListener simhost.PauseMonitor
 }
 
 func newHostAgents(r *run) (*hostAgents, error) {
@@ -60,6 +61,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 	return c, nil
 }
 
+// tick advances all agents.
 func (c *hostAgents) tick() {
 	for _, w := range c.hosts {
 		w.pauseListener.PausedRecently(w.host, c.run.net.Now())
@@ -77,7 +79,7 @@ func (c *hostAgents) tick() {
 	c.run.net.At(c.run.net.Now()+engine.Of(agentInterval), c.tick)
 }
 
-// Started and the others are told by the simulator.
+// Started and the others are called by the simulator.
 func (w *hostWatcher) Started(now model.Time, f *sim.FlowInfo) {
 	for i := range w.agents {
 		e := agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal}
@@ -86,7 +88,7 @@ func (w *hostWatcher) Started(now model.Time, f *sim.FlowInfo) {
 	}
 }
 
-// Sent passes on.
+// Sent passes the event on.
 func (w *hostWatcher) Sent(now model.Time, key *model.FlowKey, end int64) {
 	for i := range w.agents {
 		w.agents[i].OnSent(now, *key, end)
@@ -94,7 +96,7 @@ func (w *hostWatcher) Sent(now model.Time, key *model.FlowKey, end int64) {
 	}
 }
 
-// Acked passes on.
+// Acked passes the event on.
 func (w *hostWatcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 	for i, a := range w.agents {
 		if t, ok := a.OnAcked(now, *key, end); ok {
@@ -106,7 +108,7 @@ func (w *hostWatcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 	}
 }
 
-// Ended passes on.
+// Ended passes the event on.
 func (w *hostWatcher) Ended(now model.Time, key *model.FlowKey) {
 	for i, a := range w.agents {
 		if t, ok := a.EndFlow(now, *key); ok {
@@ -118,17 +120,17 @@ func (w *hostWatcher) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
-// addTrueCause keeps that a packet was late, for scoring: the host may have complained
-// isAbout its flow just before, and then keeps silent.
+// addLatePacket records that a packet was late, for scoring: the host may have
+// polled for its flow just before, and then stays silent.
 func (w *hostWatcher) addLatePacket(threshold int, t agent.DiagnosisRequest) {
 	r := w.all.run
 	if r.net.Now() > engine.Of(r.trace.end) {
-		return // the history has ended
+		return // the samples have ended
 	}
 	r.latePackets[threshold] = append(r.latePackets[threshold], latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
 }
 
-// poll asks at every length of the epoch.
+// poll polls for a detection at every epoch length.
 func (w *hostWatcher) poll(threshold int, t agent.DiagnosisRequest) {
 	r := w.all.run
 	variants := len(r.lab.thresholds) * len(r.lab.lengths)
@@ -139,15 +141,15 @@ func (w *hostWatcher) poll(threshold int, t agent.DiagnosisRequest) {
 		v := threshold*len(r.lab.lengths) + i
 		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
 		simhost.SendPoll(w.host, &t.Poll)
-		c := detection{
+		d := detection{
 			latePacket: latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]},
-			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, hostPaused: simhost.FlowPortPaused(w.host, t.Poll.Flow),
+			event:      t.Poll.Event, variant: v, key: t.Poll.Flow, hostPaused: simhost.FlowPortPaused(w.host, t.Poll.Flow),
 		}
 		if r.lab.fullPolling {
-			c.fullPoll = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}
-			r.fullPolls = append(r.fullPolls, c.fullPoll)
+			d.fullPoll = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}
+			r.fullPolls = append(r.fullPolls, d.fullPoll)
 		}
-		r.detections = append(r.detections, c)
+		r.detections = append(r.detections, d)
 	}
 	w.number++
 }

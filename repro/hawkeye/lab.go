@@ -17,17 +17,17 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// lab is how traces are played: the fabric of the paper's section 4.1, and what
-// its switches and hosts are set to. Combinations of a threshold and a length
-// are variants, numbered with the length running fastest.
+// lab is how traces are simulated: the fabric of the paper's section 4.1, and
+// the settings of its switches and hosts. Combinations of a threshold and an
+// epoch length are variants, numbered with the length running fastest.
 type lab struct {
-	pods       int
-	thresholds []float64       // isAbout the round-trip time, in base ones
-	lengths    []time.Duration // isAbout the epoch
-	skew       time.Duration   // clocks differ by up to this much
-	loss       float64         // isAbout reports
-	fullPolling       bool            // requests all switches, too
-	span       time.Duration   // isAbout a trace, at least
+	pods        int
+	thresholds  []float64       // of the round-trip time, in base round-trip times
+	lengths     []time.Duration // of the epoch
+	skew        time.Duration   // clocks differ by up to this much
+	loss        float64         // share of reports that are lost
+	fullPolling bool            // poll all switches, too
+	span        time.Duration   // minimum length of a trace
 }
 
 var (
@@ -35,34 +35,34 @@ var (
 	allLengths    = []time.Duration{100 * us, 200 * us, 500 * us, ms, 2 * ms}
 )
 
-// newLab is the lab of the paper with all parameters.
+// newLab returns the lab of the paper with all parameters.
 func newLab() lab { return lab{pods: 4, thresholds: allThresholds, lengths: allLengths} }
 
-// withVariant is the lab with one choice of parameters.
+// withVariant returns the lab with one choice of parameters.
 func (l lab) withVariant(threshold float64, length time.Duration) lab {
 	l.thresholds, l.lengths = []float64{threshold}, []time.Duration{length}
 	return l
 }
 
-// detection is what one host asked about one flow.
+// detection is what one host polled about one flow.
 type detection struct {
 	latePacket
-	event   poll.Event
-	fullPoll   poll.Event // under which all switches answer
-	variant int
-	key     model.FlowKey
-	hostPaused bool // the host's own port was paused
+	event      poll.Event
+	fullPoll   poll.Event // under which all switches report
+	variant    int
+	key        model.FlowKey
+	hostPaused bool // the host's NIC port was paused
 }
 
-// latePacket is that of one packet.
+// latePacket is a packet that took too long.
 type latePacket struct {
-	at     engine.Time   // isAbout the run, not of the host's clock
-	latency   time.Duration // until then
+	at         engine.Time   // simulated time, not that of the host's clock
+	latency    time.Duration // so far
 	detectedBy agent.Reason
-	flow   int
+	flow       int
 }
 
-// run is a trace at play and what was seen of it.
+// run is the simulation of a trace and what was recorded of it.
 type run struct {
 	lab    lab
 	trace  trace
@@ -70,19 +70,20 @@ type run struct {
 	routes *topo.Routes
 	flows  map[model.FlowKey]int
 
-	detections []detection
-	fullPolls        []poll.Event            // isAbout all switches
-	collectors []*provenance.Collector // by variant
-	bytes      model.Bytes             // isAbout all reports
-	history    history
-	triggers      map[cycleID][]trueCause
+	detections  []detection
+	fullPolls   []poll.Event            // polls of all switches
+	collectors  []*provenance.Collector // by variant
+	bytes       model.Bytes             // of all reports
+	history     history
+	triggers    map[cycleID][]trueCause
 	truths      map[truthKey][]trueCause
-	latePackets       [][]latePacket // by threshold
+	latePackets [][]latePacket // by threshold
 }
 
-// config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
-// isAbout the authors' runs. Acknowledgements ride beside CNPs, so that a round-trip
-// time tells of the way there. A switch of four ports has 3 MB.
+// config returns the simulator's: RoCEv2 with DCQCN, PFC and the marking
+// thresholds of the authors' runs. Acknowledgements share the class of CNPs, so
+// that a round-trip time shows the delay of the forward path. A switch of four
+// ports has 3 MB.
 func config(seed uint64) sim.Config {
 	cfg := sim.DefaultConfig()
 	cfg.Seed, cfg.AckControl = seed, true
@@ -91,7 +92,7 @@ func config(seed uint64) sim.Config {
 	return cfg
 }
 
-// fabric is the fat-tree with links of 100 Gb/s and 2 µs.
+// fabric returns the fat-tree with links of 100 Gb/s and 2 µs.
 func (l lab) fabric(seed uint64) (*topo.Routes, error) {
 	links := topo.DefaultLinks()
 	links.Host.Rate, links.Fabric.Rate = 100*model.Gbps, 100*model.Gbps
@@ -122,7 +123,11 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, triggers: map[cycleID][]trueCause{}, truths: map[truthKey][]trueCause{}, latePackets: make([][]latePacket, len(l.thresholds))}
+	r := &run{
+		lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{},
+		triggers: map[cycleID][]trueCause{}, truths: map[truthKey][]trueCause{},
+		latePackets: make([][]latePacket, len(l.thresholds)),
+	}
 	if err := r.makeCollectors(); err != nil {
 		return nil, err
 	}
@@ -157,15 +162,15 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 			return nil, err
 		}
 	}
-	// Reports that are on their way arrive. Whoever complains from here on is
-	// not heard: the history has ended.
-	asked := len(r.detections)
+	// Reports that are in flight arrive. Detections from here on do not count: the
+	// samples have ended.
+	count := len(r.detections)
 	n.Run(engine.Of(t.end + 4*readoutTime))
-	r.detections = r.detections[:asked]
+	r.detections = r.detections[:count]
 	return r, nil
 }
 
-// setClocks lets every device's clock depart from the run's time.
+// setClocks lets every device's clock deviate from simulated time.
 func (r *run) setClocks() {
 	if r.lab.skew == 0 {
 		return
@@ -176,11 +181,11 @@ func (r *run) setClocks() {
 	}
 }
 
-// readoutTime is the time of a switch's processor. The snapshot is frozen when the
-// dispatchPoll comes by, so its 80 ms need not be played: they change nothing of it.
+// readoutTime is how long a switch CPU takes. The snapshot is taken when the
+// poll arrives, so its 80 ms need not be simulated: they change nothing in it.
 const readoutTime = 20 * us
 
-// attachTelemetry puts telemetry into all switches.
+// attachTelemetry attaches telemetry to all switches.
 func (r *run) attachTelemetry() error {
 	m := simhost.ManagementConfig{Delay: 10 * us, Loss: r.lab.loss, Seed: r.trace.seed}
 	mgmt, err := simhost.NewManagement(r.net, m, r.receive)
@@ -191,7 +196,7 @@ func (r *run) attachTelemetry() error {
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
 	cfg.ReadoutTime, cfg.ChunkBytes = readoutTime, simhost.MaxReportData(mgmt)
-	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
+	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen flows; reading 4,096 slots for them takes time
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newMultiplexer(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.fullPolls)
 		if err != nil {

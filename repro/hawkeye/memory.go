@@ -11,7 +11,7 @@ import (
 )
 
 // Sizes of the evaluation: a switch of 64 ports that keeps 4,096 flows in each
-// epoch, dumped by packets of 200 bytes or read by the processor.
+// epoch, dumped in packets of 200 bytes or read by the switch CPU.
 const (
 	evalPorts   = 64
 	evalFlows   = 4096
@@ -19,19 +19,19 @@ const (
 	reportBytes = 1500
 )
 
-// portMemory is what ports and pairs of ports take in one class.
+// portMemory returns the memory for ports and port pairs in one class.
 func portMemory(epochs int) model.Bytes {
 	return model.Bytes(epochs * (evalPorts*epoch.PortEpochSize + evalPorts*evalPorts*epoch.MeterSize))
 }
 
-// flowMemory is what flows take.
+// flowMemory returns the memory for flows.
 func flowMemory(epochs, flows int) model.Bytes {
 	return model.Bytes(epochs * flows * epoch.Flow4Size)
 }
 
 var memory = claim.Claim{
 	ID: "hawkeye-memory", Where: "section 4.5, figure 13(b)",
-	Says:      "what ports and pairs of ports need does not depend on flows; what flows need grows with them",
+	Says:      "memory for ports and port pairs does not depend on flows; memory for flows grows with them",
 	Published: "constant, and O(flows)",
 	Run: func(_ context.Context, _ claim.Options) (claim.Result, error) {
 		t := claim.Table{Title: "memory of a switch of 64 ports", Header: []string{"epochs", "flows per epoch", "ports and pairs", "flows"}}
@@ -61,7 +61,7 @@ var memory = claim.Claim{
 
 var reduction = claim.Claim{
 	ID: "hawkeye-collection", Where: "section 4.5, figure 14",
-	Says:      "a processor that leaves zeros out and fills packets sends far less than a dump by the data plane",
+	Says:      "a switch CPU that leaves zeros out and fills packets sends far less than a dump by the data plane",
 	Published: "over 80 % fewer bytes, about 95 % fewer packets",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		const epochs = 2
@@ -95,10 +95,10 @@ var reduction = claim.Claim{
 		return claim.Result{
 			Measured: fmt.Sprintf("%.1f %% of reports have at least 80 %% fewer bytes, %.1f %% at least 95 %% fewer packets", 100*b, 100*p),
 			Pass:     b >= 0.9 && p >= 0.9,
-			Notes:    []string{setting, "against a dump of 64 ports, their pairs and 4,096 flows in 2 epochs by packets of 200 bytes; passes when nine of ten reports spare as much as published"},
+			Notes:    []string{setting, "against a dump of 64 ports, their pairs and 4,096 flows in 2 epochs by packets of 200 bytes; passes when nine of ten reports save as much as published"},
 			Tables:   []claim.Table{t},
 			Plots: []claim.Plot{{Chart: plot.Chart{
-				Title: "what the processor spares", XTitle: "% less than a dump", YTitle: "share of reports",
+				Title: "savings of reading by the switch CPU", XTitle: "% less than a dump", YTitle: "share of reports",
 				Series: []plot.Series{{Name: "bytes", Values: fewerBytes}, {Name: "packets", Values: fewerPackets}},
 			}}},
 		}, nil

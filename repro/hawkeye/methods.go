@@ -9,7 +9,7 @@ import (
 )
 
 // The methods that the paper compares itself with. All are diagnosed by Weft's
-// own matching: they differ in which switches they hear and in what these tell.
+// inference: they differ in which switches report and in what the reports hold.
 var (
 	fullPolling = method{"full polling", func(r *run, c *detection) *provenance.Evidence {
 		return r.evidence(c.fullPoll)
@@ -17,11 +17,11 @@ var (
 	victimOnly = method{"victim-only", func(r *run, c *detection) *provenance.Evidence {
 		return r.onPath(c, r.evidence(c.event))
 	}}
-	// SpiderMon looks at queues of the victim's path, and knows of no pauses.
+	// SpiderMon reads the queues of the victim's path, and knows no pauses.
 	spiderMon = method{"SpiderMon", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), unpaused)
 	}}
-	// NetSight knows where every packet was, and of no pauses.
+	// NetSight knows where every packet was, and no pauses.
 	netSight = method{"NetSight", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.evidence(c.fullPoll), unpaused)
 	}}
@@ -57,10 +57,10 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 	return out
 }
 
-// unpaused forgets pauses: what waited for one looks as if it waited for what
-// was before it.
+// unpaused removes pauses: a packet that waited for one seems to have waited
+// for what was ahead of it.
 func unpaused(p *provenance.Report) {
-	deepUntil(p)
+	extendEpisodes(p)
 	p.Meters, p.PortPairBacklogs, p.Pauses = nil, nil, nil
 	for i := range p.PortEpochs {
 		e := &p.PortEpochs[i]
@@ -75,7 +75,7 @@ func unpaused(p *provenance.Report) {
 	}
 }
 
-// onPath keeps the answers of the switches on the victim's way.
+// onPath keeps the reports of the switches on the victim's path.
 func (r *run) onPath(c *detection, e *provenance.Evidence) *provenance.Evidence {
 	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt}
 	path := r.path(c.key)
@@ -87,7 +87,7 @@ func (r *run) onPath(c *detection, e *provenance.Evidence) *provenance.Evidence 
 	return out
 }
 
-// path walks the switches that a flow's packets go through, wrong routes too.
+// path returns the switches that a flow's packets pass, on wrong routes, too.
 func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 	f := r.net.Fabric()
 	src, _ := f.ByAddr(key.Src)
@@ -103,9 +103,9 @@ func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 	return list
 }
 
-// deepUntil lets waves go on while their queue was paused: who knows of no
-// pauses takes it for one that is deep by itself.
-func deepUntil(p *provenance.Report) {
+// extendEpisodes extends congestion episodes over the pauses of their queue: a
+// method that knows no pauses takes the queue for congested by itself.
+func extendEpisodes(p *provenance.Report) {
 	p.Episodes = slices.Clone(p.Episodes)
 	for _, q := range p.Pauses {
 		until := q.LastEnd

@@ -9,29 +9,30 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// multiplexer is the telemetry of one switch at several lengths of the epoch, each
-// polled by several kinds of host, so that one run answers for all of them. A
-// dispatchPoll's number says which of the programs is meant.
+// multiplexer is the telemetry of one switch with several epoch lengths, each
+// polled by several kinds of host, so that one run serves all of them. A poll's
+// number selects the program.
 type multiplexer struct {
-	programs []*epoch.Program // by variant: threshold × length; those of the first threshold keep telemetry
-	stored     int              // how many do
-	requests      *[]poll.Event    // isAbout full polling, for all switches of the run
-	answered    int              // isAbout them
+	programs []*epoch.Program // by variant: threshold × length; those of the first threshold store telemetry
+	stored   int              // how many do
+	requests *[]poll.Event    // full polls, of all switches of the run
+	answered int              // of them
 	frame    []byte
 }
 
-// minHistory is how far back a switch can tell, at least: short epochs take more
-// isAbout them.
+// minHistory is how much history a switch keeps, at least: with short epochs it
+// takes more of them.
 const minHistory = time.Millisecond
 
-// requestInterval is how often a switch looks whether full polling wants its state.
+// requestInterval is how often a switch checks for full polls.
 const requestInterval = 5 * time.Microsecond
 
-// requestTimer is the bank's own timer; the programs' are their variant and 1.
+// requestTimer is the multiplexer's own timer; those of the programs are 1 +
+// their variant.
 const requestTimer inswitch.TimerID = 1 << 20
 
 func newMultiplexer(cfg epoch.Config, lengths []time.Duration, thresholds int, dev inswitch.Device, ask *[]poll.Event) (*multiplexer, error) {
-	b := &multiplexer{stored: len(lengths), requests: ask}
+	m := &multiplexer{stored: len(lengths), requests: ask}
 	for _, length := range lengths {
 		cfg.EpochLength = length
 		cfg.Epochs = max(2, int((minHistory+length-1)/length))
@@ -39,62 +40,62 @@ func newMultiplexer(cfg epoch.Config, lengths []time.Duration, thresholds int, d
 		if err != nil {
 			return nil, err
 		}
-		b.programs = append(b.programs, p)
+		m.programs = append(m.programs, p)
 	}
 	for i := range (thresholds - 1) * len(lengths) {
-		b.programs = append(b.programs, b.programs[i%len(lengths)].ShareTelemetry())
+		m.programs = append(m.programs, m.programs[i%len(lengths)].ShareTelemetry())
 	}
-	return b, nil
+	return m, nil
 }
 
-// Stages are the programs'.
-func (b *multiplexer) Stages() inswitch.Stages { return b.programs[0].Stages() }
+// Stages returns those of the programs.
+func (m *multiplexer) Stages() inswitch.Stages { return m.programs[0].Stages() }
 
-// Observe passes on.
-func (b *multiplexer) Observe(ev *inswitch.Event, act *inswitch.Actions) {
+// Observe passes events on to the programs.
+func (m *multiplexer) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	switch {
 	case ev.Stage == inswitch.Ingress:
 		if ev.Packet.EtherType == poll.EtherType {
-			b.dispatchPoll(ev, act)
+			m.dispatchPoll(ev, act)
 		}
 	case ev.Stage != inswitch.Timer:
-		for _, p := range b.programs[:b.stored] {
+		for _, p := range m.programs[:m.stored] {
 			p.Observe(ev, act)
 		}
 	case ev.Timer == requestTimer || ev.Timer == inswitch.StartTimer:
-		for ; b.answered < len(*b.requests); b.answered++ {
-			who := (*b.requests)[b.answered]
-			v := b.variant(who)
-			b.programs[v].RequestSnapshot(ev, act, who)
+		for ; m.answered < len(*m.requests); m.answered++ {
+			who := (*m.requests)[m.answered]
+			v := m.variant(who)
+			m.programs[v].RequestSnapshot(ev, act, who)
 			tagTimers(act, v)
 		}
 		act.SetTimer(requestInterval, requestTimer)
 	default:
 		v := int(ev.Timer) - 1
 		ev.Timer = 1
-		b.programs[v].Observe(ev, act)
+		m.programs[v].Observe(ev, act)
 		tagTimers(act, v)
 	}
 }
 
-func (b *multiplexer) variant(who poll.Event) int { return int(who.Number) % len(b.programs) }
+func (m *multiplexer) variant(who poll.Event) int { return int(who.Number) % len(m.programs) }
 
-// dispatchPoll gives a poll to the program it is for.
-func (b *multiplexer) dispatchPoll(ev *inswitch.Event, act *inswitch.Actions) {
+// dispatchPoll passes a poll to the program it is for.
+func (m *multiplexer) dispatchPoll(ev *inswitch.Event, act *inswitch.Actions) {
 	var in poll.Poll
-	b.frame = ev.Packet.AppendFrame(b.frame[:0], packet.EthernetSize+poll.MaxSize)
-	if len(b.frame) < packet.EthernetSize {
+	m.frame = ev.Packet.AppendFrame(m.frame[:0], packet.EthernetSize+poll.MaxSize)
+	if len(m.frame) < packet.EthernetSize {
 		return
 	}
-	if _, err := in.Parse(b.frame[packet.EthernetSize:]); err != nil {
+	if _, err := in.Parse(m.frame[packet.EthernetSize:]); err != nil {
 		return
 	}
-	v := b.variant(in.Event)
-	b.programs[v].Observe(ev, act)
+	v := m.variant(in.Event)
+	m.programs[v].Observe(ev, act)
 	tagTimers(act, v)
 }
 
-// tagTimers makes the timers that a program asked for tell which one it was.
+// tagTimers makes the timers that a program requested say which one it was.
 func tagTimers(act *inswitch.Actions, variant int) {
 	for i := range act.Timers {
 		if t := &act.Timers[i]; t.Timer == 1 {

@@ -10,12 +10,17 @@ import (
 )
 
 // setting is what most claims run on.
-const setting = "fat-tree k=4, 100 Gb/s, 2 µs; RoCEv2 long tail at 10 to 60 % of random load between random hosts; anomalies at random places and times"
+const setting = "fat-tree k=4, 100 Gb/s, 2 µs; RoCEv2 long tail at 10 to 60 % of random load between random hosts; " +
+	"anomalies at random locations and times"
 
-// scoring is how verdicts are judged.
-const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst with a main part in the queue, or the host; a circle with two beginnings in the closure is found by either; what nobody waited for need not be named), and as right when no verdict of any complaint in it is without a reason in the simulator's wait-for relation (anomaly, cause, port, circle, and four fifths of the blame); precision is the share of right traces, recall that of found ones"
+// scoring is how verdicts are scored.
+const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst " +
+	"with a main part in the queue, or the host; a deadlock cycle with two triggers in the closure is found by either; what no flow " +
+	"waited for need not be named), and as right when every verdict on any detection in it has a cause in the simulator's " +
+	"wait-for relation (anomaly, root cause, port, cycle, and four fifths of the culprits' weight); " +
+	"precision is the share of right traces, recall that of found ones"
 
-// best is the lab with the parameters that every row does best with.
+// best returns the lab with the parameters that suit every row best.
 func best() lab { return newLab().withVariant(3, 500*us) }
 
 var parameters = claim.Claim{
@@ -70,13 +75,13 @@ var parameters = claim.Claim{
 	},
 }
 
-// name prints a variant.
+// name returns the name of a variant.
 func (s *study) name(variant int) string {
 	n := len(s.lab.lengths)
 	return fmt.Sprintf("%.0f %%, %v", 100*s.lab.thresholds[variant/n], s.lab.lengths[variant%n])
 }
 
-// table is the tallies of all variants.
+// table returns the tallies of all variants.
 func (s *study) table(k kind, tallies []tally) claim.Table {
 	t := claim.Table{Title: k.String() + ": precision / recall, by threshold and epoch", Header: []string{"RTT"}}
 	for _, length := range s.lab.lengths {

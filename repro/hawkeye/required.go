@@ -10,17 +10,18 @@ import (
 	"github.com/weft-telemetry/weft/sim/truth"
 )
 
-// requirement says whether a cause must be named. Of two anomalies at one time, one may
-// leave the other without traffic, or hold it up so that it holds up nobody:
-// only what somebody waited for is asked for.
+// requirement says what verdicts must name of an injected cause. Of two
+// anomalies at one time, one may leave the other without traffic, or delay it so
+// that it delays no flow: only what some flow waited for is required.
 type requirement struct {
-	named bool // that it is there
-	exact bool // that it is this anomaly; else contention of the same flows will do
+	named bool // the cause must be named
+	exact bool // as this anomaly; otherwise contention of the same flows suffices
 }
 
-// requirement tells what must be said of a cause: it is where the waiting of some late
-// packet ended in at least half of the looks at which its flow waited. All late
-// packets count, whether their hosts complained or had just done so.
+// requirementFor returns what must be named of a cause: it is where the
+// wait-for path of some late packet ended in at least half of the samples at
+// which its flow waited. All late packets count, whether their hosts polled for
+// them or had done so just before.
 func (r *run) requirementFor(c *injectedCause, threshold int) (d requirement) {
 	for i := range r.latePackets[threshold] {
 		of, is, waited := r.countWaits(&r.latePackets[threshold][i], c)
@@ -30,8 +31,8 @@ func (r *run) requirementFor(c *injectedCause, threshold int) (d requirement) {
 	return d
 }
 
-// countWaits counts the looks at which the flow of a late packet waited for a cause,
-// for the very anomaly, and for anything.
+// countWaits counts the samples at which the flow of a late packet waited for a
+// cause, for the very anomaly, and for anything.
 func (r *run) countWaits(l *latePacket, c *injectedCause) (of, is, waited int) {
 	graphs, first := r.history.samplesBetween(l.at-engine.Of(l.lookBack()), l.at+engine.Of(maxPollDelay))
 	for i := range graphs {
@@ -49,8 +50,8 @@ func (r *run) countWaits(l *latePacket, c *injectedCause) (of, is, waited int) {
 	return of, is, waited
 }
 
-// lookBack is how far back what a late packet waited for is looked at: while it was
-// underway; of one that still is, in the last moments.
+// lookBack returns how far back the waiting of a late packet is followed: while
+// it was in flight; for one that still is, within pauseMemory.
 func (l *latePacket) lookBack() time.Duration {
 	if l.detectedBy == agent.Age {
 		return min(l.latency, maxLookBack, pauseMemory)
@@ -58,9 +59,9 @@ func (l *latePacket) lookBack() time.Duration {
 	return min(l.latency, maxLookBack)
 }
 
-// isWhole tells whether an answer is what was injected, as a whole: at its port,
-// or most flows of its burst at another. Two flows of a burst that share a link
-// elsewhere are contention there, and no part of what all of them do.
+// isWhole reports whether a true cause is what was injected, as a whole: at its
+// port, or most flows of its burst at another. Two flows of a burst that share
+// a link elsewhere are contention there, and no part of what all of them do.
 func (a *trueCause) isWhole(c *injectedCause) bool {
 	if a.root != c.root {
 		return false
@@ -74,7 +75,7 @@ func (a *trueCause) isWhole(c *injectedCause) bool {
 	return slices.Contains(c.ports, a.port) && there >= min(2, len(c.flows)) || there > 0 && 2*there >= len(c.flows)
 }
 
-// causesAt is where the waiting of a flow ends in one look.
+// causesAt returns where the wait-for paths of a flow end in one sample.
 func (r *run) causesAt(i, flow int) (list []trueCause) {
 	g := r.history.samples[i]
 	for _, e := range g.EdgesFrom(truth.FlowNode(flow, false)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// judged runs a study of Weft's method alone under one choice of parameters and
-// tells what came out, row by row.
+// judged runs a study of Hawkeye alone under one choice of parameters and
+// returns the result, row by row.
 func judged(ctx context.Context, o claim.Options, s study, names []string) (claim.Result, tally, error) {
 	s.methods = []method{hawkeyeMethod}
 	all, err := s.run(ctx, o)
@@ -42,7 +42,7 @@ func rowNames() (names []string) {
 
 var twoAtOnce = claim.Claim{
 	ID: "hawkeye-two", Where: "section 3.4",
-	Says:      "two anomalies at the same time are told apart",
+	Says:      "two anomalies at the same time are distinguished",
 	Published: "supported; no figure",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		pairs := [][]kind{{burst, storm}, {burst, contention}, {storm, contention}, {inLoop, burst}, {inLoop, storm}, {outInjection, contention}}
@@ -59,11 +59,11 @@ var twoAtOnce = claim.Claim{
 
 var undisturbed = claim.Claim{
 	ID: "hawkeye-quiet", Where: "section 4.2",
-	Says:      "without an injected anomaly nothing is reported but contention that is there",
+	Says:      "without an injected anomaly only true contention is reported",
 	Published: "no figure",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res, sum, err := judged(ctx, o, study{lab: best(), sets: single([]kind{quiet}), traces: o.Pick(100, 10), load: 0.6}, []string{quiet.String()})
-		res.Measured = fmt.Sprintf("%d verdicts in %d traces, %d without a reason", sum.verdicts, sum.traces, sum.verdicts-sum.right)
+		res.Measured = fmt.Sprintf("%d verdicts in %d traces, %d without a true cause", sum.verdicts, sum.traces, sum.verdicts-sum.right)
 		res.Pass = sum.right == sum.verdicts
 		res.Notes = append(res.Notes, "load 60 %; passes when every verdict is confirmed")
 		return res, err
@@ -86,7 +86,7 @@ var clocks = claim.Claim{
 
 var lostReports = claim.Claim{
 	ID: "hawkeye-loss", Where: "section 3.4",
-	Says:      "lost reports make verdicts less sure, not wrong",
+	Says:      "lost reports lower the confidence of verdicts, and do not make them wrong",
 	Published: "no figure",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		l := best()

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/truth"
 )
 
-// confirmed returns the true reason that a verdict states, or nil: the same
-// anomaly, cause, port and loop, and the blame on flows that were there.
+// confirmed returns the true cause that a verdict names, or nil: the same
+// anomaly, root cause, port and cycle, and culprits that were there.
 func (r *run) confirmed(c *detection, v *diagnose.Verdict, answers []trueCause) *trueCause {
 	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
 	for i := range answers {
@@ -26,8 +26,8 @@ func (r *run) confirmed(c *detection, v *diagnose.Verdict, answers []trueCause) 
 	return nil
 }
 
-// culpritsPresent tells whether the culprits competed: a fifth of the blame may be on
-// flows that had just left.
+// culpritsPresent reports whether the culprits contended: a fifth of the weight
+// may be on flows that had just left.
 func (r *run) culpritsPresent(list []diagnose.Culprit, a *trueCause) bool {
 	all, gone := 0.0, 0.0
 	for _, c := range list {
@@ -39,8 +39,8 @@ func (r *run) culpritsPresent(list []diagnose.Culprit, a *trueCause) bool {
 	return gone <= 0.2*all
 }
 
-// isPartlyTrue tells whether a verdict that names no cause is true as far as it goes:
-// culpritsPresent is such a circle.
+// isPartlyTrue reports whether a verdict without a root cause is true as far as
+// it goes: there is such a cycle.
 func isPartlyTrue(v *diagnose.Verdict, answers []trueCause) bool {
 	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
 	return v.Cause == anomaly.NoRootCause && slices.ContainsFunc(answers, func(a trueCause) bool {
@@ -48,15 +48,16 @@ func isPartlyTrue(v *diagnose.Verdict, answers []trueCause) bool {
 	})
 }
 
-// coverage is what all verdicts of a trace together say of a cause. Each names
-// the flows that it sees in the queue.
+// coverage is what all verdicts of a trace together say about an injected
+// cause. Each names the flows that it sees in the queue.
 type coverage struct {
-	named, hinted    bool         // a verdict names it; or contention of the same flows
-	blamed, present map[int]bool // flows, and those that had a main part
+	named, hinted     bool         // a verdict names it; or contention of the same flows
+	culprits, present map[int]bool // flows named as culprits, and those that had a main part
 }
 
-// observe adds a verdict that an answer confirms. Those who wait in the burst's
-// queue itself speak of contention there, and name its flows, too.
+// observe adds a verdict that a true cause confirms. Flows that wait in the
+// burst's queue itself have verdicts of contention there, which name its flows,
+// too.
 func (n *coverage) observe(r *run, at engine.Time, v *diagnose.Verdict, a *trueCause, c *injectedCause) {
 	if !a.isAbout(c) {
 		return
@@ -64,25 +65,25 @@ func (n *coverage) observe(r *run, at engine.Time, v *diagnose.Verdict, a *trueC
 	n.hinted = true
 	n.named = n.named || a.isInjected(c)
 	if a.loop == nil {
-		a = r.atPoll(at, a) // flows that have left the queue by then are told by other complaints
+		a = r.atPoll(at, a) // other detections name the flows that have left the queue by then
 	}
 	for f := range a.flows {
 		n.present[f] = n.present[f] || a.isMainCulprit(f)
 	}
 	for _, x := range v.Culprits {
-		n.blamed[r.flows[x.Flow]] = true
+		n.culprits[r.flows[x.Flow]] = true
 	}
 }
 
-// observeCycle takes a true verdict about a circle for one that names its cause, if
-// the closure has the cause as another beginning of the same circle: which of
-// two began it, nobody can tell.
+// observeCycle counts a true verdict on a deadlock cycle as one that names its
+// cause, if the closure has the cause as another trigger of the same cycle: the
+// evidence does not say which of two triggered it.
 func (n *coverage) observeCycle(a *trueCause, answers []trueCause, c *injectedCause) {
 	n.named = n.named || a.loop != nil && slices.ContainsFunc(answers, func(b trueCause) bool { return b.isInjected(c) && slices.Equal(a.loop, b.loop) })
 }
 
-// answered is an answer with the flows that were in its queue when switches were
-// answered.
+// atPoll returns a true cause with the flows that were in its queue when
+// switches were polled.
 func (r *run) atPoll(at engine.Time, a *trueCause) *trueCause {
 	var list []trueCause
 	graphs, _ := r.history.samplesBetween(at-engine.Of(maxPollDelay), at+engine.Of(maxPollDelay))
@@ -95,26 +96,26 @@ func (r *run) atPoll(at engine.Time, a *trueCause) *trueCause {
 	return &list[0]
 }
 
-// complete tells whether all that is due was said of a cause: what it is and, of a
-// addIncast, most of the flows that had a main part. A burst that pauses nobody who
-// complains is contention.
+// complete reports whether everything required was said about a cause: what it
+// is and, for a burst, most of the flows that had a main part. A burst that
+// pauses no flow that is detected is contention.
 func (n *coverage) complete(c *injectedCause, d requirement) bool {
 	if !d.named {
 		return true
 	}
-	present, blamed := 0, 0
+	present, culprits := 0, 0
 	for _, f := range c.flows {
 		if n.present[f] {
 			present++
-			if n.blamed[f] {
-				blamed++
+			if n.culprits[f] {
+				culprits++
 			}
 		}
 	}
-	return (n.named || n.hinted && !d.exact) && 2*blamed >= present
+	return (n.named || n.hinted && !d.exact) && 2*culprits >= present
 }
 
-// outcome is what became of one trace under one choice of parameters.
+// outcome is the result of one trace under one choice of parameters.
 type outcome struct {
 	detections int
 	wrong      int    // verdicts that no closure confirms
@@ -123,18 +124,18 @@ type outcome struct {
 	found      []bool // by cause: a verdict names it
 }
 
-// allCorrect tells whether everything was found and nothing else said.
+// allCorrect reports whether everything was found and nothing else reported.
 func (o *outcome) allCorrect() bool { return o.wrong == 0 && !o.missed() }
 
-// missed tells whether something was not found.
+// missed reports whether something was not found.
 func (o *outcome) missed() bool { return slices.Contains(o.found, false) }
 
 // tally adds up traces. As in the paper the unit is a trace: a true positive if
 // what was injected is named and all verdicts are true, a false positive if one
-// isInjected not, a false negative if what was injected is not named.
+// is not, a false negative if what was injected is not named.
 type tally struct {
 	traces, hits, wrong, missed int
-	verdicts, right             int // isAbout all complaints, for a closer look
+	verdicts, right             int // of all detections
 }
 
 func (t *tally) addOutcome(o *outcome) {

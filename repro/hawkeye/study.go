@@ -9,16 +9,16 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// study is many traces of some kinds, each scored by some methods under every
+// study is many traces of some kinds, each scored with some methods under every
 // variant of its lab.
 type study struct {
 	lab     lab
-	sets    [][]kind // what the traces of a set have
-	traces  int      // isAbout each set
+	sets    [][]kind // the kinds that the traces of a set have
+	traces  int      // of each set
 	load    float64  // 0: random
 	methods []method
-	// more looks at a run after it was scored; it is called from one goroutine
-	// at a time, in no order.
+	// more is called with every scored run, from one goroutine at a time, in no
+	// particular order.
 	more func(set int, r *run, m method, list []diagnosis)
 }
 
@@ -33,7 +33,7 @@ func single(kinds []kind) (sets [][]kind) {
 // findings are the tallies of a study, by set, method and variant.
 type findings [][][]tally
 
-// run plays all traces on all cores. The same seed gives the same findings.
+// run simulates all traces on all cores. The same seed gives the same findings.
 func (s study) run(ctx context.Context, o claim.Options) (findings, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -81,7 +81,7 @@ func (s study) findings() findings {
 	return all
 }
 
-// withVariant plays and scores one trace.
+// one simulates and scores one trace.
 func (s study) one(ctx context.Context, seed uint64, set, number int, all findings, mu *sync.Mutex) error {
 	// What a trace is depends on the seed, its kinds and its number alone.
 	id := uint64(number)

@@ -18,13 +18,13 @@ import (
 type kind uint8
 
 const (
-	burst         kind = iota // micro-burst incast: pauses spread from the receiver's port
+	burst         kind = iota // micro-burst incast: PFC spreads from the receiver's port
 	storm                     // a host pauses without end
-	inLoop                    // a burst inside a cyclic dependency
-	outContention             // an incast behind one
-	outInjection              // a host's pauses behind one
+	inLoop                    // a burst inside a cyclic buffer dependency
+	outContention             // an incast downstream of one
+	outInjection              // a host's pauses downstream of one
 	contention                // a burst too small for pauses
-	quiet                     // addBackground alone
+	quiet                     // background load alone
 )
 
 // rows are the anomalies, in the order of Table 2.
@@ -38,26 +38,26 @@ var kindNames = [...]string{
 
 func (k kind) String() string { return kindNames[k] }
 
-// class is the lossless class that all traffic is in.
+// class is the lossless class of all traffic.
 const class = 3
 
-// injectedCause is what was injected, and what a right verdict says of it.
+// injectedCause is what was injected, and what a correct verdict says about it.
 type injectedCause struct {
 	anomaly anomaly.Type
 	root    anomaly.RootCause
-	ports   []model.Port // where it begins: any of them
-	flows   []int        // isAbout the burst
+	ports   []model.Port // where it starts: any of them
+	flows   []int        // of the burst
 }
 
 // trace is one run as data: traffic, wrong routes, a storm.
 type trace struct {
-	seed   uint64
-	load   float64
-	flows  []traffic.Flow
-	wrongRoutes  []sim.Entry
-	storms []sim.Injection
-	causes []injectedCause
-	end    time.Duration
+	seed        uint64
+	load        float64
+	flows       []traffic.Flow
+	wrongRoutes []sim.Entry
+	storms      []sim.Injection
+	causes      []injectedCause
+	end         time.Duration
 }
 
 // draft draws traces.
@@ -74,13 +74,13 @@ const (
 	us = time.Microsecond
 	ms = time.Millisecond
 
-	warmUp  = 1 * ms    // before anything is injected
-	burstTime = 1200 * us // after a burst or storm begins
-	deadlockTime  = 3400 * us // after a deadlock may begin to form
+	warmUp       = 1 * ms    // before anything is injected
+	burstTime    = 1200 * us // after a burst or storm starts
+	deadlockTime = 3400 * us // after a deadlock may start to form
 )
 
-// newTrace draws a trace that has all of some anomalies, each at a place of its
-// own, under background load.
+// newTrace draws a trace that has all of some anomalies, each at a separate
+// location, under background load.
 func newTrace(routes *topo.Routes, seed uint64, load float64, span time.Duration, kinds ...kind) (trace, error) {
 	f := routes.Fabric()
 	d := &draft{Rand: claim.Rand(seed, 1), fabric: f, routes: routes, hosts: f.Hosts(), port: 20000}
@@ -106,8 +106,8 @@ func newTrace(routes *topo.Routes, seed uint64, load float64, span time.Duration
 	return d.trace, d.addBackground()
 }
 
-// addBackground adds the load: flows that begin during the trace, and those that
-// findTriggers before it and have not ended.
+// addBackground adds the load: flows that start during the trace, and those
+// that started before it and have not ended.
 func (d *draft) addBackground() error {
 	sizes, err := traffic.Sizes("longtail")
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *draft) addBackground() error {
 	}
 	for _, f := range list {
 		if f.Start -= model.Time(before); f.Start < 0 {
-			const perNs = 12.5 // telemetryBytes, at 100 Gb/s
+			const perNs = 12.5 // bytes, at 100 Gb/s
 			f.Bytes += model.Bytes(float64(f.Start) * perNs)
 			f.Start = model.Time(d.Int64N(int64(100 * us)))
 		}
@@ -133,7 +133,7 @@ func (d *draft) addBackground() error {
 	return nil
 }
 
-// addOutcome adds a flow and returns its index.
+// addFlow adds a flow and returns its index.
 func (d *draft) addFlow(f traffic.Flow) int {
 	f.Priority = class
 	if f.SrcPort == 0 {
@@ -144,7 +144,7 @@ func (d *draft) addFlow(f traffic.Flow) int {
 	return len(d.flows) - 1
 }
 
-// key is the key that a flow will have.
+// key returns the key that a flow will have.
 func (d *draft) key(src, dst model.NodeID, port uint16) model.FlowKey {
 	return model.FlowKey{Src: d.fabric.Node(src).IPv4, Dst: d.fabric.Node(dst).IPv4, SrcPort: port, DstPort: 4791, Proto: model.UDP}
 }
@@ -168,7 +168,7 @@ func (d *draft) portVia(src, dst, via model.NodeID) (uint16, error) {
 
 func (d *draft) pickHost(from []model.NodeID) model.NodeID { return from[d.IntN(len(from))] }
 
-// pickOthers draws n different hosts that avoid refuses none of.
+// pickOthers draws n different hosts that avoid does not reject.
 func (d *draft) pickOthers(n int, avoid func(model.NodeID) bool) (list []model.NodeID) {
 	for _, i := range d.Perm(len(d.hosts)) {
 		if h := d.hosts[i]; len(list) < n && !avoid(h) {
@@ -178,12 +178,12 @@ func (d *draft) pickOthers(n int, avoid func(model.NodeID) bool) (list []model.N
 	return list
 }
 
-// rack is the switch a host is connected to.
+// rack returns the switch a host is connected to.
 func (d *draft) rack(h model.NodeID) model.NodeID {
 	return d.fabric.Port(model.Port{Node: h, Port: 1}).Peer.Node
 }
 
-// rackNeighbors are the other hosts of a rack.
+// rackNeighbors returns the other hosts of a rack.
 func (d *draft) rackNeighbors(h model.NodeID) (list []model.NodeID) {
 	for _, o := range d.hosts {
 		if o != h && d.rack(o) == d.rack(h) {
@@ -193,7 +193,7 @@ func (d *draft) rackNeighbors(h model.NodeID) (list []model.NodeID) {
 	return list
 }
 
-// towards is the port of a switch that leads to a neighbour.
+// towards returns the port of a switch that leads to a neighbour.
 func (d *draft) towards(sw, peer model.NodeID) model.Port {
 	return model.Port{Node: sw, Port: d.fabric.Node(sw).PortsTo(peer)[0]}
 }
@@ -206,8 +206,8 @@ func (d *draft) bytes(low, high model.Bytes) model.Bytes {
 	return low + model.Bytes(d.Int64N(int64(high-low)))
 }
 
-// addIncast is an incast from 8 to 12 hosts. Two flows to the rack's other hosts
-// share no queue with it at its receiver.
+// addIncast adds an incast from 8 to 12 hosts. Two flows to the rack's other
+// hosts share no queue with it at its receiver.
 func (d *draft) addIncast(at time.Duration) {
 	to := d.pickHost(d.hosts)
 	c := injectedCause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil}
@@ -223,8 +223,8 @@ func (d *draft) addIncast(at time.Duration) {
 	d.causes = append(d.causes, c)
 }
 
-// addVictim is a flow of moderate rate that runs before and while something
-// happens.
+// addVictim adds a flow of moderate rate that runs before and during an
+// anomaly.
 func (d *draft) addVictim(from, to model.NodeID, at time.Duration) {
 	d.addFlow(traffic.Flow{
 		Src: from, Dst: to, Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(10 * ms),
@@ -232,8 +232,8 @@ func (d *draft) addVictim(from, to model.NodeID, at time.Duration) {
 	})
 }
 
-// addStorm is a host that pauses its switch to the end of the trace, with flows to
-// it and to the other hosts of its rack.
+// addStorm adds a host that pauses its switch port to the end of the trace,
+// with flows to it and to the other hosts of its rack.
 func (d *draft) addStorm(at time.Duration) {
 	host := d.pickHost(d.hosts)
 	d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{Host: host, Priority: class}})
@@ -247,8 +247,8 @@ func (d *draft) addStorm(at time.Duration) {
 	d.causes = append(d.causes, injectedCause{anomaly.PFCStorm, anomaly.HostInjection, []model.Port{d.towards(d.rack(host), host)}, nil})
 }
 
-// addContention is a burst by all of a rack's links to one of its hosts, smaller than
-// what its switch holds before it pauses anybody.
+// addContention adds a burst over all of a rack's links to one of its hosts,
+// smaller than what its switch holds before it pauses any port.
 func (d *draft) addContention(at time.Duration) {
 	to := d.pickHost(d.hosts)
 	tor := d.rack(to)
@@ -263,7 +263,7 @@ func (d *draft) addContention(at time.Duration) {
 		for _, from := range senders[:2] {
 			port, err := d.portVia(from, to, p.Peer.Node)
 			if err != nil {
-				panic(err) // requestInterval host of another pod reaches it by every uplink
+				panic(err) // every host of another pod reaches it through every uplink
 			}
 			c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size / 2, Start: model.Time(at), SrcPort: port, NoCC: true}))
 		}
@@ -275,7 +275,7 @@ func (d *draft) addContention(at time.Duration) {
 	d.causes = append(d.causes, c)
 }
 
-// prefix is the route of one host.
+// prefix returns the route of one host.
 func (d *draft) prefix(h model.NodeID) netip.Prefix {
 	return netip.PrefixFrom(d.fabric.Node(h).IPv4.Netip(), 32)
 }

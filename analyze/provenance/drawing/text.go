@@ -65,11 +65,11 @@ func (p *Port) state() string {
 		words = append(words, fmt.Sprintf("%d paused", p.Paused))
 	}
 	if p.PauseFrames > 0 {
-		from := "pause frames"
+		frames := plural.Count(int(p.PauseFrames), "pause frame")
 		if p.ToHost {
-			from = "pause frames from the host"
+			frames += " from the host"
 		}
-		words = append(words, fmt.Sprintf("%d %s", p.PauseFrames, from))
+		words = append(words, frames)
 	}
 	if p.Depth >= 0.5 {
 		words = append(words, fmt.Sprintf("depth %.0f", p.Depth))
