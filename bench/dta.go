@@ -168,7 +168,8 @@ func compareKeyWrite(ctx context.Context) ([]Result, error) {
 	if asks := (dtaRounds + 1) * dtaTimes * n; found < asks/2 { // the random writes hit a few
 		return nil, fmt.Errorf("bench: %d of %d keys were found", found, asks)
 	}
-	return append(results, comparePaired("Key-Write queries, N=2", weft, "M/s", "two random 8-byte reads", limit, 0.3)), nil
+	return append(results, comparePaired("Key-Write queries, N=2", weft, "M/s", "two random 8-byte reads", limit,
+		0.3)), nil
 }
 
 func comparePostcards(ctx context.Context) ([]Result, error) {
@@ -277,5 +278,6 @@ func compareIncrement(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Result{comparePaired("Key-Increment, N=2", weft, "M/s", "two prefetched random additions", limit, 0.8)}, nil
+	return []Result{comparePaired("Key-Increment, N=2", weft, "M/s", "two prefetched random additions", limit,
+		0.8)}, nil
 }

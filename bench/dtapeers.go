@@ -79,7 +79,8 @@ func startRedis(ctx context.Context, all []byte) (*inserter, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop, err := server(ctx, port, "redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	stop, err := server(ctx, port, "redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "",
+		"--appendonly", "no")
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,8 @@ func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	); err != nil {
 		return nil, err
 	}
-	if stop, err = server(ctx, port, "clickhouse-server", "--config-file="+filepath.Join(dir, "config.xml")); err != nil {
+	if stop, err = server(ctx, port, "clickhouse-server",
+		"--config-file="+filepath.Join(dir, "config.xml")); err != nil {
 		return nil, err
 	}
 	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{fmt.Sprintf("127.0.0.1:%d", port)}})

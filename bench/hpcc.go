@@ -51,7 +51,8 @@ func measureHPCC(ctx context.Context) (rate float64, err error) {
 			return 0, err
 		}
 		if n.Now() > engine.Time(setup.Stop)*engine.Nanosecond {
-			return 0, fmt.Errorf("bench: %d of %d flows finished by %v, want all", n.Finished, len(setup.Flows), setup.Stop)
+			return 0, fmt.Errorf("bench: %d of %d flows finished by %v, want all", n.Finished, len(setup.Flows),
+				setup.Stop)
 		}
 		n.Run(n.Now() + 10*engine.Microsecond)
 	}

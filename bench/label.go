@@ -76,7 +76,8 @@ type labelledPort struct {
 func newLabelled(frame []byte, interval time.Duration) (*labelledPort, error) {
 	cfg := inlabel.DefaultConfig()
 	cfg.Interval = interval
-	prog, err := inlabel.New(cfg, inswitch.Device{ID: 1, MTU: 1500, Ports: slices.Repeat([]inswitch.Port{{Rate: 100 * model.Gbps}}, fan)})
+	prog, err := inlabel.New(cfg, inswitch.Device{ID: 1, MTU: 1500,
+		Ports: slices.Repeat([]inswitch.Port{{Rate: 100 * model.Gbps}}, fan)})
 	if err != nil {
 		return nil, err
 	}
@@ -128,5 +129,5 @@ func (l *labelledPort) pass() {
 // The rest of a packet's Source. Push itself checks what CanPushLabel would.
 func (l *labelledPort) Seq() uint32                        { return 0 }
 func (l *labelledPort) Labels() label.Block                { return label.Block{} }
-func (l *labelledPort) CanPushLabel(label.Params) error        { return nil }
+func (l *labelledPort) CanPushLabel(label.Params) error    { return nil }
 func (l *labelledPort) AppendFrame(b []byte, _ int) []byte { return append(b, l.fresh...) }

@@ -126,12 +126,14 @@ func (r *replayedGraph) ports(e *provenance.Evidence, f *topo.Fabric) {
 		for i := range rep.Meters {
 			m := &rep.Meters[i]
 			in := f.Port(model.Port{Node: rep.Switch, Port: m.In})
-			from, to := provenance.Queue{Port: in.Peer, Priority: m.Priority & 7}, queueAt(rep.Switch, m.Out, m.Priority)
+			from, to := provenance.Queue{Port: in.Peer, Priority: m.Priority & 7}, queueAt(rep.Switch, m.Out,
+				m.Priority)
 			if queues[from].paused == 0 && !stands[from] {
 				continue
 			}
 			share := float64(m.Packets) / total[queueAt(rep.Switch, m.In, m.Priority)]
-			r.portPort[[2]provenance.Queue{from, to}] += queues[from].paused * share * queues[to].depth / max(queues[to].packets, 1)
+			r.portPort[[2]provenance.Queue{from,
+				to}] += queues[from].paused * share * queues[to].depth / max(queues[to].packets, 1)
 		}
 	}
 }
@@ -141,21 +143,25 @@ func (r *replayedGraph) equals(g *provenance.Graph) error {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 	for _, e := range g.PortFlow {
 		if want := r.portFlow[flowAt{g.Nodes[e.From].Queue, g.Flows[e.To]}]; !near(e.Weight, want) {
-			return fmt.Errorf("queue %v waits for flow %v with %v; replayed %v", g.Nodes[e.From].Queue, g.Flows[e.To], e.Weight, want)
+			return fmt.Errorf("queue %v waits for flow %v with %v; replayed %v", g.Nodes[e.From].Queue, g.Flows[e.To],
+				e.Weight, want)
 		}
 	}
 	for _, e := range g.FlowPort {
 		if want := r.flowPort[flowAt{g.Nodes[e.To].Queue, g.Flows[e.From]}]; !near(e.Weight, want) {
-			return fmt.Errorf("flow %v waits for queue %v with %v; replayed %v", g.Flows[e.From], g.Nodes[e.To].Queue, e.Weight, want)
+			return fmt.Errorf("flow %v waits for queue %v with %v; replayed %v", g.Flows[e.From], g.Nodes[e.To].Queue,
+				e.Weight, want)
 		}
 	}
 	for _, e := range g.PortPort {
 		if want := r.portPort[[2]provenance.Queue{g.Nodes[e.From].Queue, g.Nodes[e.To].Queue}]; !near(e.Weight, want) {
-			return fmt.Errorf("queue %v waits for %v with %v; replayed %v", g.Nodes[e.From].Queue, g.Nodes[e.To].Queue, e.Weight, want)
+			return fmt.Errorf("queue %v waits for %v with %v; replayed %v", g.Nodes[e.From].Queue,
+				g.Nodes[e.To].Queue, e.Weight, want)
 		}
 	}
 	if len(r.portFlow) != len(g.PortFlow) || len(r.flowPort) != len(g.FlowPort) || len(r.portPort) != len(g.PortPort) {
-		return fmt.Errorf("%d, %d and %d edges; replayed %d, %d and %d", len(g.PortFlow), len(g.FlowPort), len(g.PortPort),
+		return fmt.Errorf("%d, %d and %d edges; replayed %d, %d and %d", len(g.PortFlow), len(g.FlowPort),
+			len(g.PortPort),
 			len(r.portFlow), len(r.flowPort), len(r.portPort))
 	}
 	return nil

@@ -48,7 +48,7 @@ func benchServe(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, err := queryWhileServing(ctx, r, embedded.DefaultConfig().Hot, copies)
+	ours, err := queryWhileServing(ctx, r, embedded.DefaultConfig().CacheSize, copies)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,8 @@ func benchServe(ctx context.Context) ([]Result, error) {
 	beside, besideFailed := latency(tables.answers, -1)
 	taken := higherIsBetter("reports analysed, with queries", ours.rate/1e3, "k/s", "without queries", alone/1e3, 0.5)
 	taken.Note = "lost: " + ours.lost
-	right := higherIsBetter("answered correctly", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "queries sent", float64(len(all))/serveAsk.Seconds(), 1)
+	right := higherIsBetter("answered correctly", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "queries sent",
+		float64(len(all))/serveAsk.Seconds(), 1)
 	right.Note = fmt.Sprintf("from the tables: %d of %d", len(beside)-besideFailed, len(beside))
 	const peer = "from the tables"
 	results := []Result{
@@ -114,7 +115,7 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 		return nil, err
 	}
 	keep := embedded.DefaultConfig()
-	keep.Hot = hot
+	keep.CacheSize = hot
 	if b.store, err = embedded.Open(cfg.Store.Path, keep); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 		return nil, err
 	}
 	ctx, b.stop = context.WithCancel(ctx)
-	if b.Service, err = serve.New(ctx, cfg, serve.Deps{Store: b.store, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if b.Service, err = serve.New(ctx, cfg,
+		serve.Deps{Store: b.store, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return nil, err
 	}
 	if b.player, err = newReportSender(r, len(b.Fabric().Nodes()), b.Reports()); err != nil {
@@ -158,7 +160,8 @@ func history(ctx context.Context, s *embedded.Store, r *recording) error {
 			packets := uint64(i % 97)
 			b.Flows = append(b.Flows, record.FlowSlot{
 				Time: at.Add(time.Duration(i/len(r.flows)) * serveSlot), Slot: serveSlot, Flow: k, Packets: packets, Bytes: 1000 * packets, Exact: true,
-				Path: []record.FlowHop{{Switch: "tor0", Packets: packets}, {Switch: "agg0", Packets: packets}, {Switch: "tor1", Packets: packets}},
+				Path: []record.FlowHop{{Switch: "tor0", Packets: packets}, {Switch: "agg0", Packets: packets},
+					{Switch: "tor1", Packets: packets}},
 			})
 		}
 		if err := s.Append(ctx, &b); err != nil {
@@ -208,7 +211,7 @@ func (b *serveBed) measure(do func()) (rate float64, lost string) {
 // without loss.
 func findSustainedRate(ctx context.Context, r *recording) (copies, rate float64, err error) {
 	for try := 0.125; try <= 64; try *= 1.5 {
-		b, err := newServeBed(ctx, r, embedded.DefaultConfig().Hot, try)
+		b, err := newServeBed(ctx, r, embedded.DefaultConfig().CacheSize, try)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -244,6 +247,9 @@ func queryWhileServing(ctx context.Context, r *recording, hot model.Bytes, copie
 	defer func() { err = errors.Join(err, b.close()) }()
 	time.Sleep(serveTry)
 	q := &queries{rng: rand.New(rand.NewPCG(3, 4)), fabric: b.Fabric(), flows: r.flows, begin: begin}
-	s.rate, s.lost = b.measure(func() { s.answers = sendQueries(ctx, "http://"+b.Addr().String(), q, serveRate, serveAsk) })
+	s.rate, s.lost = b.measure(func() {
+		s.answers = sendQueries(ctx, "http://"+b.Addr().String(), q, serveRate,
+			serveAsk)
+	})
 	return s, ctx.Err()
 }

@@ -105,7 +105,8 @@ func recordFabric() (*recording, error) {
 	for i, src := range hosts {
 		for j := range serveFlows {
 			flows = append(flows, traffic.Flow{
-				Src: src, Dst: hosts[(i+1+j%(len(hosts)-1))%len(hosts)], SrcPort: uint16(20000 + j), DstPort: []uint16{4791, 443, 5000}[j%3],
+				Src: src, Dst: hosts[(i+1+j%(len(hosts)-1))%len(hosts)], SrcPort: uint16(20000 +
+					j), DstPort: []uint16{4791, 443, 5000}[j%3],
 				Start: model.Time(rng.Int64N(int64(2 * time.Millisecond))), Stop: model.Time(time.Second),
 				Rate: 8 * model.Mbps, Transport: traffic.UDP,
 			})

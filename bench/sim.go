@@ -37,13 +37,15 @@ var simSuite = Suite{
 			}
 			results = append(results,
 				higherIsBetter(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate(), "M/s", "Weft at k=4", ours.rate(), 0.1),
-				lowerIsBetter(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4", ours.perFlow, 0.1))
+				lowerIsBetter(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4",
+					ours.perFlow, 0.1))
 		}
 		files, err := measureHPCC(ctx)
 		if err != nil {
 			return nil, err
 		}
-		results = append(results, higherIsBetter("packet-hops, HPCC's files", files, "M/s", "HPCC's ns-3 fork (recorded)", forkRate, 10))
+		results = append(results, higherIsBetter("packet-hops, HPCC's files", files, "M/s",
+			"HPCC's ns-3 fork (recorded)", forkRate, 10))
 		return results, nil
 	},
 }

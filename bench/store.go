@@ -45,7 +45,8 @@ var storeSuite = Suite{
 		if _, err := s.Maintain(ctx, storeBegin.Add(time.Hour)); err != nil {
 			return nil, err
 		}
-		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){comparePaging, compareRollup} {
+		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){comparePaging,
+			compareRollup} {
 			more, err := part(ctx, s, db)
 			if err != nil {
 				return nil, err
@@ -71,17 +72,22 @@ func storeSlot(b *record.Batch, n int) {
 	b.Reset()
 	at := storeBegin.Add(time.Duration(n) * 10 * time.Millisecond)
 	for i := range storeFlows {
-		k := model.FlowKey{Src: model.Addr4(0x0a000000 + uint32(i)), Dst: model.Addr4(0x0a010000 + uint32(i*7)), SrcPort: uint16(49152 + i), DstPort: 4791, Proto: model.UDP}
+		k := model.FlowKey{Src: model.Addr4(0x0a000000 + uint32(i)), Dst: model.Addr4(0x0a010000 + uint32(i*7)),
+			SrcPort: uint16(49152 + i), DstPort: 4791, Proto: model.UDP}
 		packets := uint64(i%97 + n%13)
 		b.Flows = append(b.Flows, record.FlowSlot{
-			Time: at, Slot: 10 * time.Millisecond, Flow: k, Src: "h" + strconv.Itoa(i%1024), Dst: "h" + strconv.Itoa(i*7%1024),
+			Time: at, Slot: 10 * time.Millisecond, Flow: k, Src: "h" + strconv.Itoa(i%1024), Dst: "h" +
+				strconv.Itoa(i*7%1024),
 			Packets: packets, Bytes: 1000 * packets, Exact: true,
-			Path: []record.FlowHop{{Switch: "e" + strconv.Itoa(i%32), Packets: packets}, {Switch: "a" + strconv.Itoa(i%16), Packets: packets}, {Switch: "e" + strconv.Itoa(i*7%32), Packets: packets}},
+			Path: []record.FlowHop{{Switch: "e" + strconv.Itoa(i%32), Packets: packets},
+				{Switch: "a" + strconv.Itoa(i%16), Packets: packets}, {Switch: "e" + strconv.Itoa(i*7%32),
+					Packets: packets}},
 		})
 	}
 	for i := range storePorts {
 		b.Ports = append(b.Ports, record.PortSample{
-			Time: at.Add(time.Duration(i) * time.Microsecond), Node: "e" + strconv.Itoa(i%80), Port: model.PortID(i/80%16 + 1),
+			Time: at.Add(time.Duration(i) * time.Microsecond), Node: "e" +
+				strconv.Itoa(i%80), Port: model.PortID(i/80%16 + 1),
 			Queue: model.Bytes(i%97+n%13) * model.KB, Load: model.Rate(i%97) * model.Mbps, Samples: 1,
 		})
 	}
@@ -115,7 +121,8 @@ func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]R
 		start = time.Now()
 		for i := range inserts {
 			r := &b.Ports[i]
-			_, err := insert.ExecContext(ctx, r.Time, i, r.Node, int(r.Port), int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, int64(r.Samples), int64(r.QueueMax))
+			_, err := insert.ExecContext(ctx, r.Time, i, r.Node, int(r.Port), int64(r.Queue), int64(r.Latency),
+				int64(r.Load), r.Paused, int64(r.Samples), int64(r.QueueMax))
 			if err != nil {
 				return nil, err
 			}
@@ -126,7 +133,8 @@ func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]R
 	if _, err := db.ExecContext(ctx, `DROP TABLE single`); err != nil {
 		return nil, err
 	}
-	return []Result{higherIsBetter("append, batches of 12,000", float64(rows)/batched.Seconds()/1e3, "krows/s", "INSERT, row by row",
+	return []Result{higherIsBetter("append, batches of 12,000", float64(rows)/batched.Seconds()/1e3, "krows/s",
+		"INSERT, row by row",
 		float64(singles)/single.Seconds()/1e3, 20)}, nil
 }
 
@@ -136,13 +144,15 @@ func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 	depth := 0
 	ours, theirs, err := timeAlternating(ctx, func() error {
 		depth = r.IntN(storeBatches - 1)
-		p, err := s.Flows(ctx, record.Query{Limit: 100, To: storeBegin.Add(time.Duration(storeBatches-depth) * 10 * time.Millisecond)})
+		p, err := s.Flows(ctx, record.Query{Limit: 100,
+			To: storeBegin.Add(time.Duration(storeBatches-depth) * 10 * time.Millisecond)})
 		if err == nil && len(p.Items) != 100 {
 			err = fmt.Errorf("%d flows in a page, want 100", len(p.Items))
 		}
 		return err
 	}, func() error {
-		return readAll(db.QueryContext(ctx, fmt.Sprintf(`SELECT * FROM flows ORDER BY time DESC, seq DESC LIMIT 100 OFFSET %d`, depth*storeFlows)))
+		return readAll(db.QueryContext(ctx,
+			fmt.Sprintf(`SELECT * FROM flows ORDER BY time DESC, seq DESC LIMIT 100 OFFSET %d`, depth*storeFlows)))
 	})
 	if err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ func everyProgram(dev inswitch.Device) ([]inswitch.Program, error) {
 func (of programs) attach(n *sim.Network) error {
 	cfg := simhost.DefaultConfig()
 	var err error
-	if cfg.Carrier, err = simhost.NewManagement(n, simhost.DefaultManagementConfig(), func(model.Time, model.NodeID, []byte) {}); err != nil {
+	if cfg.Carrier, err = simhost.NewManagement(n, simhost.DefaultManagementConfig(),
+		func(model.Time, model.NodeID, []byte) {}); err != nil {
 		return err
 	}
 	for _, sw := range n.Switches() {

@@ -25,7 +25,8 @@ func Papers() []Paper {
 	return []Paper{
 		{"flowradar", "FlowRadar: A Better NetFlow for Data Centers", flowradar.Claims()},
 		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", everflow.Claims()},
-		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling", intlabel.Claims()},
+		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling",
+			intlabel.Claims()},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", hawkeye.Claims()},
 	}
@@ -53,7 +54,8 @@ func Select(papers []Paper, names ...string) ([]Entry, error) {
 	}
 	for _, name := range names {
 		if !known[name] {
-			return nil, fmt.Errorf("claim %q, want all, a paper (%s), or a claim that weft repro list shows", name, paperNames(papers))
+			return nil, fmt.Errorf("claim %q, want all, a paper (%s), or a claim that weft repro list shows", name,
+				paperNames(papers))
 		}
 	}
 	return out, nil

@@ -156,7 +156,7 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 func abbreviate(n *diagnose.VerdictView) string {
 	text := fmt.Sprintf("%v %v %v", n.Anomaly, n.Cause, n.Detail)
 	if n.Initial != nil {
-		text += fmt.Sprintf(" at %s>%s", n.Initial.Node, n.Initial.Peer)
+		text += " at " + n.Initial.String()
 	}
 	return text
 }

@@ -166,7 +166,7 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 		list = append(list, observedFinding{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
 	}
 	for _, l := range t.symptoms.Links() {
-		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.RoundTrip)})
+		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.PortName(l.Port), l.RoundTrip)})
 	}
 	for _, u := range t.symptoms.TakeImbalances() {
 		list = append(list, observedFinding{kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
@@ -175,7 +175,7 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
 			continue // propagated: pauses that a host sends are the origin
 		}
-		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.LinkName(p.Port), p.Frames)})
+		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.PortName(p.Port), p.Frames)})
 	}
 	return list
 }
@@ -199,7 +199,7 @@ func (e *Finding) matches(s *observedFinding, f *topo.Fabric) bool {
 func (e *Finding) describe(f *topo.Fabric) string {
 	what := "traces: " + e.Kind + " at "
 	if needs := findingKinds[e.Kind]; needs[0] == "port" {
-		return what + f.LinkName(e.Port)
+		return what + f.PortName(e.Port)
 	}
 	what += f.Node(e.Node).Name
 	if e.Next != nil {

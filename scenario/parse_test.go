@@ -284,7 +284,7 @@ func TestReference(t *testing.T) {
 			len(s.Traffic), len(s.Faults), len(s.Clocks), len(s.Expect), len(s.Output.Capture))
 	}
 	if r := play(t, s); r.Verdict != Pass {
-		t.Errorf("the example comes out %s; want fine: %+v", r.Verdict, r.Expected)
+		t.Errorf("the example comes out %s; want PASS: %+v", r.Verdict, r.Expected)
 	}
 	written := map[string]bool{}
 	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(string(page), -1) {

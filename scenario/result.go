@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
@@ -73,6 +74,11 @@ func (x *session) result() *Result {
 	r.Diagnoses, r.DiagnosisRequests = x.diagnoses()
 	r.Run.Notes = x.collectNotes(r)
 	r.judge(x)
+	for i := range r.Diagnoses {
+		if r.Diagnoses[i].Anomaly != anomaly.None {
+			r.Run.Diagnoses = append(r.Run.Diagnoses, r.Diagnoses[i].Sentence())
+		}
+	}
 	r.Run.Injected, r.Run.Expected, r.Run.Verdict = r.Injected, r.Expected, string(r.Verdict)
 	r.Summary = r.Run.Summarize()
 	return r
@@ -152,7 +158,7 @@ func (x *session) pauses() []report.PauseEvent {
 	for i, f := range x.recorder.frames {
 		out[i] = report.PauseEvent{
 			At: x.clock(f.at), Node: x.fabric.Node(f.port.Node).Name, ID: f.port.Node, Switch: f.port.Switch() != nil,
-			Port: f.port.ID, Priority: f.prio, Pause: f.stop,
+			Port: f.port.ID, Interface: x.interfaceName(f.port.Node, f.port.ID), Priority: f.prio, Pause: f.stop,
 		}
 		if t := x.s.Sim.PauseTime; f.stop && t > 0 {
 			out[i].Hold = pfc.QuantaOf(t, f.port.Rate()).Duration(f.port.Rate())
@@ -163,12 +169,18 @@ func (x *session) pauses() []report.PauseEvent {
 	return out
 }
 
+// interfaceName returns a port's name, such as "Ethernet8".
+func (x *session) interfaceName(node model.NodeID, port model.PortID) string {
+	return x.fabric.Node(node).Port(port).Name
+}
+
 func (x *session) drops() (out []report.Drop) {
 	for _, p := range x.net.Ports() {
 		for why, n := range p.Drops {
 			if n > 0 {
 				out = append(out, report.Drop{
-					Node: x.fabric.Node(p.Node).Name, ID: p.Node, Port: p.ID, Reason: sim.Reason(why).String(), Packets: uint64(n),
+					Node: x.fabric.Node(p.Node).Name, ID: p.Node, Port: p.ID,
+					Interface: x.interfaceName(p.Node, p.ID), Reason: sim.Reason(why).String(), Packets: uint64(n),
 				})
 			}
 		}
@@ -187,7 +199,7 @@ func (x *session) series() ([]report.PortSeries, time.Duration) {
 	for j, id := range s.Ports {
 		port := x.fabric.Port(id)
 		out[j] = report.PortSeries{
-			Node: x.fabric.Node(id.Node).Name, ID: id.Node, Port: id.Port,
+			Node: x.fabric.Node(id.Node).Name, ID: id.Node, Port: id.Port, Interface: port.Name,
 			Peer: x.fabric.Node(port.Peer.Node).Name, Rate: port.Rate, Samples: make([]report.Sample, len(s.Times)),
 		}
 		for i, at := range s.Times {

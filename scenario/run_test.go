@@ -41,7 +41,7 @@ func TestExamples(t *testing.T) {
 			}
 			r := play(t, s)
 			if r.Verdict != Pass {
-				t.Errorf("verdict %s; want fine:\n%+v\n%s", r.Verdict, r.Expected, strings.Join(r.Run.Notes, "\n"))
+				t.Errorf("verdict %s; want PASS:\n%+v\n%s", r.Verdict, r.Expected, strings.Join(r.Run.Notes, "\n"))
 			}
 			if err := r.Truth.Conserved(); err != nil && !strings.Contains(err.Error(), "not recorded") {
 				t.Error(err)

@@ -19,13 +19,13 @@ const MaxBody = 1 << 20
 // it before it keeps anything.
 func CheckBatch(b *record.Batch) error {
 	for _, err := range []error{
-		each(Flows, b.Flows, checkFlow),
-		each(Losses, b.Losses, checkLoss),
-		each(Ports, b.Ports, checkPort),
-		each(Traces, b.Traces, checkTrace),
-		each(Counters, b.Counters, checkCounter),
-		each(Diagnoses, b.Diagnoses, checkDiagnosis),
-		each(Incidents, b.Incidents, checkIncident),
+		checkEach(Flows, b.Flows, checkFlow),
+		checkEach(Losses, b.Losses, checkLoss),
+		checkEach(Ports, b.Ports, checkPort),
+		checkEach(Traces, b.Traces, checkTrace),
+		checkEach(Counters, b.Counters, checkCounter),
+		checkEach(Diagnoses, b.Diagnoses, checkDiagnosis),
+		checkEach(Incidents, b.Incidents, checkIncident),
 	} {
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func CheckBatch(b *record.Batch) error {
 	return nil
 }
 
-func each[T any](kind Kind, records []T, check func(*T) string) error {
+func checkEach[T any](kind Kind, records []T, check func(*T) string) error {
 	for i := range records {
 		if complaint := check(&records[i]); complaint != "" {
 			return fmt.Errorf("%s, record %d: %w: %s", kind, i, ErrRecord, complaint)
@@ -45,52 +45,52 @@ func each[T any](kind Kind, records []T, check func(*T) string) error {
 
 func checkFlow(r *record.FlowSlot) string {
 	for i := range r.Path {
-		if c := texts(r.Path[i].Switch); c != "" {
+		if c := checkTexts(r.Path[i].Switch); c != "" {
 			return c
 		}
 	}
-	return first(instant(r.Time), key(r.Flow), texts(r.Src, r.Dst))
+	return firstProblem(checkTime(r.Time), checkKey(r.Flow), checkTexts(r.Src, r.Dst))
 }
 
 func checkLoss(r *record.Loss) string {
-	return first(instant(r.Time), key(r.Flow), texts(r.From, r.To, r.Pattern))
+	return firstProblem(checkTime(r.Time), checkKey(r.Flow), checkTexts(r.From, r.To, r.Pattern))
 }
 
 func checkPort(r *record.PortSample) string {
-	return first(instant(r.Time), texts(r.Node), finite(r.Paused))
+	return firstProblem(checkTime(r.Time), checkTexts(r.Node), checkFinite(r.Paused))
 }
 
 func checkTrace(r *record.Trace) string {
 	for i := range r.Hops {
-		if c := first(instant(r.Hops[i].Time), texts(r.Hops[i].Switch)); c != "" {
+		if c := firstProblem(checkTime(r.Hops[i].Time), checkTexts(r.Hops[i].Switch)); c != "" {
 			return c
 		}
 	}
-	return first(instant(r.Time), key(r.Flow), texts(r.End, r.Why), size(r.Frame))
+	return firstProblem(checkTime(r.Time), checkKey(r.Flow), checkTexts(r.End, r.Why), checkSize(r.Frame))
 }
 
 func checkCounter(r *record.Counter) string {
-	return first(instant(r.Time), texts(r.Name), finite(r.Flows))
+	return firstProblem(checkTime(r.Time), checkTexts(r.Name), checkFinite(r.Flows))
 }
 
 func checkDiagnosis(r *record.Diagnosis) string {
-	return first(instant(r.Time), key(r.Victim), finite(r.Confidence), body(r.Body),
-		texts(r.ID, r.Anomaly, r.RootCause, r.Initial.Node, r.Initial.Peer))
+	return firstProblem(checkTime(r.Time), checkKey(r.Victim), checkFinite(r.Confidence), checkBody(r.Body),
+		checkTexts(r.ID, r.Anomaly, r.RootCause, r.Initial.Node, r.Initial.Peer))
 }
 
 func checkIncident(r *record.Incident) string {
 	end := ""
 	if !r.End.IsZero() {
-		end = instant(r.End)
+		end = checkTime(r.End)
 	}
 	if r.ID == "" {
 		return "it has no id"
 	}
-	return first(instant(r.Begin), instant(r.Updated), end, body(r.Body),
-		texts(r.ID, r.Cause, r.Severity, r.Place, r.Summary))
+	return firstProblem(checkTime(r.Begin), checkTime(r.Updated), end, checkBody(r.Body),
+		checkTexts(r.ID, r.Cause, r.Severity, r.Place, r.Summary))
 }
 
-func first(complaints ...string) string {
+func firstProblem(complaints ...string) string {
 	for _, c := range complaints {
 		if c != "" {
 			return c
@@ -106,7 +106,7 @@ var (
 	latest   = time.Unix(0, math.MaxInt64).Add(-24 * time.Hour)
 )
 
-func instant(t time.Time) string {
+func checkTime(t time.Time) string {
 	if t.Before(earliest) || t.After(latest) {
 		return fmt.Sprintf("time %s, want one from %s to %s",
 			t.UTC().Format(time.RFC3339), earliest.UTC().Format(time.RFC3339), latest.UTC().Format(time.RFC3339))
@@ -114,16 +114,16 @@ func instant(t time.Time) string {
 	return ""
 }
 
-// key refuses what no packet has and what its text would not give back: an IPv4
+// checkKey refuses what no packet has and what its text would not give back: an IPv4
 // key with other addresses.
-func key(k model.FlowKey) string {
+func checkKey(k model.FlowKey) string {
 	if !k.IsZero() && !k.V6 && !(k.Src.Is4() && k.Dst.Is4()) {
 		return fmt.Sprintf("flow %s is not of one family", k)
 	}
 	return ""
 }
 
-func texts(all ...string) string {
+func checkTexts(all ...string) string {
 	for _, s := range all {
 		if !utf8.ValidString(s) {
 			return fmt.Sprintf("text %q is not UTF-8", s)
@@ -135,24 +135,24 @@ func texts(all ...string) string {
 	return ""
 }
 
-// finite also refuses what would leave the numbers in a sum.
-func finite(v float64) string {
+// checkFinite also refuses what would leave the numbers in a sum.
+func checkFinite(v float64) string {
 	if math.IsNaN(v) || math.Abs(v) > 1e100 {
 		return fmt.Sprintf("value %v, want a number, at most 1e100", v)
 	}
 	return ""
 }
 
-func size(b []byte) string {
+func checkSize(b []byte) string {
 	if len(b) > MaxBody {
 		return fmt.Sprintf("%d bytes, want at most %d", len(b), MaxBody)
 	}
 	return ""
 }
 
-func body(b json.RawMessage) string {
+func checkBody(b json.RawMessage) string {
 	if len(b) > 0 && !json.Valid(b) {
 		return "its body is not JSON"
 	}
-	return size(b)
+	return checkSize(b)
 }

@@ -65,7 +65,7 @@ func Unseal(key []byte, kind Kind, q record.Query) (Cursor, error) {
 
 // seal covers the place and all of the query but the length of its pages.
 func seal(key []byte, kind Kind, q record.Query, place []byte) []byte {
-	first, last := Range(q)
+	first, last := TimeRange(q)
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s %d %d %q %d %s %v %q %d %x",
 		kind, first, last, q.Node, q.Port, q.Flow, q.Ends, q.Name, q.Step, place)

@@ -56,7 +56,7 @@ func TestWidth(t *testing.T) {
 		90 * Second:           {Minute, 2 * Minute},
 		24*time.Hour - Second: {Minute, 24 * time.Hour},
 	} {
-		if rollup, width := Width(step); rollup != want[0] || width != want[1] {
+		if rollup, width := StepWidth(step); rollup != want[0] || width != want[1] {
 			t.Errorf("Width(%v) = %v, %v; want %v, %v", step, rollup, width, want[0], want[1])
 		}
 	}
@@ -66,12 +66,12 @@ func TestFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := rapid.Int64Range(math.MinInt64/2, math.MaxInt64/2).Draw(t, "ns")
 		width := time.Duration(rapid.Int64Range(1, int64(maxStep)).Draw(t, "width"))
-		got := Floor(ns, width)
+		got := FloorStep(ns, width)
 		if got > ns || ns-got >= int64(width) || got%int64(width) != 0 {
 			t.Fatalf("Floor(%d, %d) = %d; want the multiple at or just below", ns, width, got)
 		}
 	})
-	if got := Floor(math.MinInt64, time.Hour); got != math.MinInt64 {
+	if got := FloorStep(math.MinInt64, time.Hour); got != math.MinInt64 {
 		t.Errorf("Floor of the least = %d; want it to stay", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestRange(t *testing.T) {
 		"year 9999": {record.Query{To: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, math.MinInt64, math.MaxInt64 - 1},
 		"year 1":    {record.Query{To: time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)}, 1, 0},
 	} {
-		if first, last := Range(tc.q); first != tc.first || last != tc.last {
+		if first, last := TimeRange(tc.q); first != tc.first || last != tc.last {
 			t.Errorf("%s: Range = %d, %d; want %d, %d", name, first, last, tc.first, tc.last)
 		}
 	}

@@ -86,8 +86,8 @@ type Removal struct {
 	Size uint64 `json:"size"` // the oldest, because the store was too large
 }
 
-// Upkeep is what one maintenance did.
-type Upkeep struct {
+// MaintenanceResult is what one maintenance did.
+type MaintenanceResult struct {
 	Removed       map[Kind]Removal
 	Merged        uint64 // rows of rollups that became part of another
 	Before, After model.Bytes

@@ -72,9 +72,9 @@ func Nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Range is a query's time range in nanoseconds, from first to last. Nothing
+// TimeRange is a query's time range in nanoseconds, from first to last. Nothing
 // lies in it where first is above last.
-func Range(q record.Query) (first, last int64) {
+func TimeRange(q record.Query) (first, last int64) {
 	first, last = math.MinInt64, math.MaxInt64
 	if !q.From.IsZero() {
 		first = Nanos(q.From)
@@ -95,9 +95,9 @@ const (
 	Minute = time.Minute
 )
 
-// Width turns the Step of a query into the rollup that answers it and the width
+// StepWidth turns the Step of a query into the rollup that answers it and the width
 // of its answers: the least multiple of the rollup's step that is no shorter.
-func Width(step time.Duration) (rollup, width time.Duration) {
+func StepWidth(step time.Duration) (rollup, width time.Duration) {
 	rollup = Second
 	if step >= Minute {
 		rollup = Minute
@@ -105,9 +105,9 @@ func Width(step time.Duration) (rollup, width time.Duration) {
 	return rollup, (step + rollup - 1) / rollup * rollup
 }
 
-// Floor is the begin of the step of that width that ns lies in, also before
+// FloorStep is the begin of the step of that width that ns lies in, also before
 // 1970.
-func Floor(ns int64, width time.Duration) int64 {
+func FloorStep(ns int64, width time.Duration) int64 {
 	w := int64(width)
 	in := ns % w
 	if in < 0 {

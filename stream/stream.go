@@ -26,8 +26,8 @@ var (
 	ErrTooLarge = errors.New("stream: message is larger than a partition")
 	// ErrClosed says that a stream takes no more.
 	ErrClosed = errors.New("stream: closed")
-	// ErrTaken says that another reads a partition.
-	ErrTaken = errors.New("stream: partition has a reader")
+	// ErrHasReader says that another reads a partition.
+	ErrHasReader = errors.New("stream: partition has a reader")
 	// ErrEnded says that a stream is closed and everything of it was read.
 	ErrEnded = errors.New("stream: ended")
 )

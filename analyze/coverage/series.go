@@ -47,7 +47,8 @@ func (b *PortStates) linkLatency(k *label.Block, i int) time.Duration {
 // insert inserts a sample by label time and reports whether it is new. A full
 // history drops its oldest, which may be the sample itself.
 func (r *portRecord) insert(s Sample, max int) bool {
-	at, found := slices.BinarySearchFunc(r.series, s.Time, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
+	at, found := slices.BinarySearchFunc(r.series, s.Time,
+		func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
 	if found {
 		return false
 	}

@@ -39,9 +39,9 @@ func (s *Schema[T]) Complete(text string, cursor int) Completion {
 	if err != nil && err.At < len(strings.TrimRight(text[:from], " \t\r\n")) {
 		return c
 	}
-	begun := text[from:cursor]
+	typed := text[from:cursor]
 	add := func(text, about string) {
-		if strings.HasPrefix(text, begun) && text != begun {
+		if strings.HasPrefix(text, typed) && text != typed {
 			c.Candidates = append(c.Candidates, Candidate{text, about})
 		}
 	}

@@ -256,7 +256,8 @@ func (f *field) nameOf(n int64) (string, bool) {
 
 // appendText appends a word, quoted if it would not be read as one.
 func appendText(b []byte, s string) []byte {
-	if _, keyword := keywords[s]; s != "" && !keyword && !strings.Contains(s, "..") && strings.IndexFunc(s, notWord) < 0 {
+	if _, keyword := keywords[s]; s != "" && !keyword && !strings.Contains(s, "..") &&
+		strings.IndexFunc(s, notWord) < 0 {
 		return append(b, s...)
 	}
 	return strconv.AppendQuote(b, s)

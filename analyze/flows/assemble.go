@@ -166,7 +166,8 @@ func (a *Assembler) AddChunk(now model.Time, b []byte, out []*Flowset) ([]*Flows
 
 // openFlowset returns the open flowset of a chunk and opens it if necessary. It
 // returns nil if the flowset was already emitted or cannot be opened.
-func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowset.Chunk, out []*Flowset) (*pending, []*Flowset, error) {
+func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowset.Chunk, out []*Flowset) (*pending,
+	[]*Flowset, error) {
 	s := a.sources[src]
 	if s == nil && len(a.sources) == maxSources {
 		a.stats.Refused++
@@ -193,7 +194,8 @@ func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowse
 	size := sizeOf(&c.Header)
 	if size > a.cfg.MaxMemory {
 		a.stats.Refused++
-		return nil, out, fmt.Errorf("switch %d slot %d: %w: %v, at most %v", c.Switch, c.Slot, ErrTooLarge, size, a.cfg.MaxMemory)
+		return nil, out, fmt.Errorf("switch %d slot %d: %w: %v, at most %v", c.Switch, c.Slot, ErrTooLarge, size,
+			a.cfg.MaxMemory)
 	}
 	fs, err := newFlowset(&c.Header)
 	if err != nil {

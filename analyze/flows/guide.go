@@ -48,10 +48,10 @@ func NeighbourGuide(f *topo.Fabric, sets []*Flowset) Guide {
 func RouteGuide(r *topo.Routes, sets []*Flowset) Guide {
 	of := bySwitch(sets)
 	path := func(key model.FlowKey, dst []int) []int {
-		var room [16]topo.Hop
+		var buffer [16]topo.Hop
 		for _, from := range r.Fabric().Owners(key.Src) {
 			// A path that ends early is still a path up to there.
-			hops, _ := r.AppendPath(room[:0], key, from)
+			hops, _ := r.AppendPath(buffer[:0], key, from)
 			for _, h := range hops {
 				dst = append(dst, of[h.Node]...)
 			}

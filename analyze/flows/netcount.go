@@ -60,8 +60,10 @@ func (p *part[K]) provenFlows() []bool {
 // With packets, the guesses of the packet counts, a flow whose packet count
 // differs from its guess is expected to differ in this count, too. solveCounts
 // returns its own guesses.
-func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts, packets []float64) []float64 {
-	j := &jointSolver{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
+func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts,
+	packets []float64) []float64 {
+	j := &jointSolver{workers: n.Workers, guess: make([]float64, len(n.flows.keys)),
+		have: make([]bool, len(n.flows.keys))}
 	for i, a := range answers {
 		c := of(a)
 		if c == nil {

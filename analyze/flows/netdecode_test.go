@@ -127,7 +127,7 @@ func fatTree(tb testing.TB, k int) *topo.Fabric {
 }
 
 // TestNetNeverErrs decodes fabrics under all loads, with flows that differ
-// between switches, go astray, lose chunks and are swallowed by filters, and
+// between switches, go astray, lose chunks and are hidden by filters, and
 // holds every record against the truth.
 func TestNetNeverErrs(t *testing.T) {
 	race.LeaveToPlainRun(t)

@@ -43,8 +43,8 @@ func (f *peeler[K]) load(t *table[K], flows int) {
 		found: slices.Grow(f.found[:0], n), source: slices.Grow(f.source[:0], n),
 		cells: slices.Grow(f.cells[:0], n*int(t.family.Tables)),
 	}
-	if room := len(t.keys) + sketch.MaxTables; len(f.queue) < room {
-		f.queue = make([]uint32, room)
+	if size := len(t.keys) + sketch.MaxTables; len(f.queue) < size {
+		f.queue = make([]uint32, size)
 	}
 	last := len(*new(K)) - 1
 	for i := range f.left {
@@ -76,7 +76,8 @@ func (f *peeler[K]) peel() {
 		f.family.CellsOf(h, &cells)
 		// A residual key of damaged counts does not hash to the cell it is in,
 		// or does not pass the filter.
-		if cells[i/f.family.TableCells%sketch.MaxTables] != i || !f.filter.Has(&f.family, h) || f.undone != nil && f.wasUndone(&key) {
+		if cells[i/f.family.TableCells%sketch.MaxTables] != i || !f.filter.Has(&f.family, h) || f.undone != nil &&
+			f.wasUndone(&key) {
 			continue
 		}
 		f.removeFlow(&key, cells[:tables], i)
@@ -119,9 +120,9 @@ func (f *peeler[K]) claimFlow(key *K) (claimed, passes bool) {
 		return false, false
 	}
 	last := len(*key) - 1
-	var room [sketch.MaxTables]uint32
-	f.family.CellsOf(h, &room)
-	cells := room[:f.family.Tables]
+	var array [sketch.MaxTables]uint32
+	f.family.CellsOf(h, &array)
+	cells := array[:f.family.Tables]
 	for _, i := range cells {
 		if f.left[i][last]&countMask <= zeroFlows {
 			return false, true

@@ -136,7 +136,8 @@ func (a *solution[K]) exactFlows() []bool {
 	closed := make([]bool, len(a.left))
 	all := true
 	for i := range closed {
-		closed[i] = a.flaws[i] == 0 && a.emptied(i) && a.packets.left[i] == 0 && (a.bytes == nil || a.bytes.left[i] == 0)
+		closed[i] = a.flaws[i] == 0 && a.emptied(i) && a.packets.left[i] == 0 &&
+			(a.bytes == nil || a.bytes.left[i] == 0)
 		all = all && closed[i]
 	}
 	// Without a flaw, packets and bytes have the same core.

@@ -198,20 +198,20 @@ func TestSingleEqualsRescan(t *testing.T) {
 // TestSingleDoubtsFalsePositives decodes flowsets whose filter is so small that
 // it took new flows for known ones.
 func TestSingleDoubtsFalsePositives(t *testing.T) {
-	swallowed, exact := 0, 0
+	hidden, exact := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		g := sketch.Geometry{FilterHashes: 4, FilterBits: 64 * rapid.Uint32Range(30, 90).Draw(rt, "filter words"), Tables: 4, TableCells: 200}
 		r := drawRecorded(rt, t, g)
 		d := SingleDecode(r.whole(t))
 		checkRecords(rt, r, &d)
-		swallowed += len(r.truth) - len(r.inserted)
+		hidden += len(r.truth) - len(r.inserted)
 		for _, rec := range d.Records {
 			if rec.Grade == Exact {
 				exact++
 			}
 		}
 	})
-	if swallowed == 0 || exact == 0 {
-		t.Errorf("%d flows swallowed, %d counts exact; the test needs both", swallowed, exact)
+	if hidden == 0 || exact == 0 {
+		t.Errorf("%d flows hidden, %d counts exact; the test needs both", hidden, exact)
 	}
 }

@@ -126,7 +126,8 @@ func (b *BalanceDetector) Observe(m *paths.Map) {
 
 // CountFlow adds packets of a flow that left a switch through a port, under the
 // routes of their time.
-func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID, packets uint64) {
+func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID,
+	packets uint64) {
 	ports := r.NextHops(sw, key.Dst)
 	if len(ports) < 2 || !slices.Contains(ports, out) {
 		return
@@ -157,7 +158,8 @@ func (b *BalanceDetector) TakeImbalances() (list []Imbalance) {
 	}
 	clear(b.groups)
 	slices.SortFunc(list, func(x, y Imbalance) int {
-		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Ports[0].Port, y.Ports[0].Port))
+		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch),
+			cmp.Compare(x.Ports[0].Port, y.Ports[0].Port))
 	})
 	return list
 }

@@ -55,7 +55,10 @@ func (s *Sizes) Top(n int) []Size {
 	for _, f := range s.flows {
 		list = append(list, *f)
 	}
-	slices.SortFunc(list, func(a, b Size) int { return cmp.Or(cmp.Compare(b.Packets, a.Packets), a.Flow.Compare(b.Flow)) })
+	slices.SortFunc(list, func(a, b Size) int {
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets),
+			a.Flow.Compare(b.Flow))
+	})
 	return list[:min(n, len(list))]
 }
 

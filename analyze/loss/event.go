@@ -25,10 +25,10 @@ type Event struct {
 
 	Packets uint64 // lost
 	Sent    uint64 // counted at From in the same flowlet up to now
-	// Begin and End are slots: the packets passed From in one of these. Clock
+	// FirstSlot and LastSlot bound when the packets passed From. Clock
 	// offsets add up to one slot.
-	Begin, End int64
-	Found      int64 // slot whose map showed it
+	FirstSlot, LastSlot int64
+	FoundSlot           int64 // slot whose map showed it
 	// Final is set at the end of a flowlet: Packets is then the loss since the
 	// last event of the flow on this segment, and no event follows. Before that
 	// it is a part: packets that certainly cannot arrive any more.
@@ -42,5 +42,5 @@ func (e *Event) Describe(f *topo.Fabric) string {
 		where = "between " + f.PortName(e.From) + " and " + f.PortName(e.To)
 	}
 	return fmt.Sprintf("slot %d: %v lost %d of %d packets %s in slots %d to %d",
-		e.Found, e.Flow, e.Packets, e.Sent, where, e.Begin, e.End)
+		e.FoundSlot, e.Flow, e.Packets, e.Sent, where, e.FirstSlot, e.LastSlot)
 }

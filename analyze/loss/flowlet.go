@@ -10,9 +10,9 @@ import (
 
 // flowlet is one burst of a flow on its path.
 type flowlet struct {
-	begin int64 // its first slot
-	exact bool  // every counter so far was
-	hops  []hop // in the order in which they were first seen
+	firstSlot int64 // its first slot
+	exact     bool  // every counter so far was
+	hops      []hop // in the order in which they were first seen
 }
 
 // hop holds the counters of a flowlet at one switch.
@@ -55,7 +55,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 			i = len(fl.hops)
 			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, provenLost: true})
 			// Packets it did not report before would seem lost upstream of it.
-			if from, whole := since[s.Switch]; m.Slot > fl.begin && (!whole || from > fl.begin) {
+			if from, whole := since[s.Switch]; m.Slot > fl.firstSlot && (!whole || from > fl.firstSlot) {
 				fl.exact = false
 			}
 		}
@@ -169,15 +169,15 @@ func (h *hop) noteMissing(slot int64, after uint64) {
 // lossSlots returns the slots in which lost packets passed a hop: after the last
 // slot at whose end none was missing, and until as many were missing as are lost
 // in the end.
-func (h *hop) lossSlots(lost uint64) (begin, end int64) {
-	begin = h.clean + 1
-	end = begin
+func (h *hop) lossSlots(lost uint64) (first, last int64) {
+	first = h.clean + 1
+	last = first
 	for i, missing := range h.missing {
 		if missing < lost {
-			end = begin + int64(i) + 1
+			last = first + int64(i) + 1
 		}
 	}
-	return begin, end
+	return first, last
 }
 
 // earlyLosses reports losses of a flowlet that continues. Packets that a hop
@@ -225,11 +225,11 @@ func (fl *flowlet) ambiguous() bool {
 
 // wholePathLoss reports the loss over the whole of an ambiguous path.
 func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) []Event {
-	var sent, arrived, told uint64
+	var sent, arrived, reported uint64
 	first, last := -1, -1
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		told += h.reported
+		reported += h.reported
 		if !h.hasUp {
 			sent += h.packets
 			if first < 0 {
@@ -241,10 +241,11 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 			last = i
 		}
 	}
-	if first < 0 || sent <= arrived+told {
+	if first < 0 || sent <= arrived+reported {
 		return events
 	}
-	e := Event{Flow: key, Packets: sent - arrived - told, Sent: sent, Begin: fl.begin, End: slot - 1, Found: slot, Final: true}
+	e := Event{Flow: key, Packets: sent - arrived - reported, Sent: sent, FirstSlot: fl.firstSlot, LastSlot: slot - 1,
+		FoundSlot: slot, Final: true}
 	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, WholePath: true}
 	if last >= 0 {
 		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}
@@ -256,8 +257,8 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
 	h := &fl.hops[i]
 	h.reported += lost
-	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, Sent: h.packets, Found: slot, Final: final}
-	e.Begin, e.End = h.lossSlots(h.reported)
+	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, Sent: h.packets, FoundSlot: slot, Final: final}
+	e.FirstSlot, e.LastSlot = h.lossSlots(h.reported)
 	return e
 }
 

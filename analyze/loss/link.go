@@ -94,7 +94,8 @@ func (t *Tracker) TakeLinks() []*Link {
 		list = append(list, l)
 	}
 	slices.SortFunc(list, func(a, b *Link) int {
-		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.From.Node, b.From.Node), cmp.Compare(a.From.Port, b.From.Port),
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.From.Node, b.From.Node),
+			cmp.Compare(a.From.Port, b.From.Port),
 			cmp.Compare(a.To.Node, b.To.Node), cmp.Compare(a.To.Port, b.To.Port))
 	})
 	clear(t.links)

@@ -48,7 +48,8 @@ func NewTracker(cfg Config) (*Tracker, error) {
 	if cfg.MaxFlows < 1 {
 		return nil, errors.New("loss: max flows below 1, want at least 1")
 	}
-	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{}, since: map[model.NodeID]int64{}}, nil
+	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{},
+		since: map[model.NodeID]int64{}}, nil
 }
 
 // Stats returns the current counts.
@@ -67,7 +68,7 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 			t.stats.Untracked++
 			continue
 		}
-		t.flows[key] = &flowlet{begin: m.Slot, exact: true}
+		t.flows[key] = &flowlet{firstSlot: m.Slot, exact: true}
 	}
 	for key, fl := range t.flows {
 		seen := fl.addSlot(m, key, routes, t.since)
@@ -86,7 +87,8 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 		t.addToLinks(key, fl)
 	}
 	slices.SortFunc(events, func(a, b Event) int {
-		return cmp.Or(a.Flow.Compare(b.Flow), cmp.Compare(a.From.Node, b.From.Node), cmp.Compare(a.From.Port, b.From.Port))
+		return cmp.Or(a.Flow.Compare(b.Flow), cmp.Compare(a.From.Node, b.From.Node),
+			cmp.Compare(a.From.Port, b.From.Port))
 	})
 	return events
 }

@@ -187,7 +187,7 @@ func TestEarlyEventsComeWhileTheFlowGoesOn(t *testing.T) {
 		t.Fatal("no event; want packets of slots 5 to 7")
 	}
 	e := events[0]
-	if e.Packets != 10 || e.Found != 6 || e.Final || e.Begin != 5 || e.From.Node != path[1].Node {
+	if e.Packets != 10 || e.FoundSlot != 6 || e.Final || e.FirstSlot != 5 || e.From.Node != path[1].Node {
 		t.Errorf("first event: %s; want 10 packets from slot 5 on after switch %d, found in slot 6", e.Describe(l.routes.Fabric()), path[1].Node)
 	}
 	var sum uint64

@@ -30,7 +30,8 @@ func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop
 		}
 		entered = max(entered, n)
 	}
-	many := slices.DeleteFunc(slices.Clone(t.Hops[2:]), func(s Sighting) bool { return !s.Exact || s.Packets <= 2*entered })
+	many := slices.DeleteFunc(slices.Clone(t.Hops[2:]),
+		func(s Sighting) bool { return !s.Exact || s.Packets <= 2*entered })
 	slices.SortStableFunc(many, func(a, b Sighting) int { return cmp.Compare(b.Packets, a.Packets) })
 	for _, s := range many {
 		if len(loop) == 0 || len(d.fabric.Node(loop[len(loop)-1]).PortsTo(s.Switch)) > 0 {

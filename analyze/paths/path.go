@@ -26,7 +26,8 @@ func (m *Map) FlowPath(key model.FlowKey, routes *topo.Routes) Path {
 	// The far end of the path is near the destination: by this order alone the
 	// path is right unless packets left the shortest paths.
 	slices.SortFunc(list, func(a, b Sighting) int {
-		return cmp.Or(cmp.Compare(distance(routes, b.Switch, key), distance(routes, a.Switch, key)), cmp.Compare(a.Switch, b.Switch))
+		return cmp.Or(cmp.Compare(distance(routes, b.Switch, key), distance(routes, a.Switch, key)),
+			cmp.Compare(a.Switch, b.Switch))
 	})
 	f := routes.Fabric()
 	next := make([]int, len(list)) // the sighting that the flow's packets went to, or -1

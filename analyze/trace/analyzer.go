@@ -31,7 +31,8 @@ type Output struct {
 }
 
 // NewAnalyzer returns an analyzer that flushes every period of its clock.
-func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *topo.Intent, out Output) (*Analyzer, error) {
+func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *topo.Intent, out Output) (*Analyzer,
+	error) {
 	if period <= 0 {
 		return nil, fmt.Errorf("trace: flush period %v, want more than 0", period)
 	}
@@ -68,13 +69,13 @@ func (a *Analyzer) Advance(now model.Time) {
 // multiples of their length, so that those of all analyzers are the same. A
 // period without a complete trace is not flushed.
 func (a *Analyzer) startPeriod(at model.Time) {
-	begin := at - at%model.Time(a.period)
+	start := at - at%model.Time(a.period)
 	switch {
 	case !a.started:
-		a.periodStart, a.started = begin, true
-	case begin > a.periodStart:
+		a.periodStart, a.started = start, true
+	case start > a.periodStart:
 		a.flush(a.periodStart.Add(a.period))
-		a.periodStart = begin
+		a.periodStart = start
 	}
 }
 

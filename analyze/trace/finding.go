@@ -67,9 +67,10 @@ func (j *Judge) Findings() (list []Finding) {
 			list = append(list, f)
 		}
 	}
-	blamed := len(list)
+	located := len(list)
 	for id, c := range j.flows {
-		if slices.ContainsFunc(list[:blamed], func(f Finding) bool { return f.Switch == id.at && f.Next == id.next && f.Known == id.known }) {
+		if slices.ContainsFunc(list[:located],
+			func(f Finding) bool { return f.Switch == id.at && f.Next == id.next && f.Known == id.known }) {
 			continue
 		}
 		if f, sure := j.evaluate(id.location, c, all, ends); sure {
@@ -82,7 +83,8 @@ func (j *Judge) Findings() (list []Finding) {
 		list = append(list, *f)
 	}
 	slices.SortFunc(list, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Chance, b.Chance), cmp.Compare(b.Ended, a.Ended), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Next, b.Next), compareFlows(a.Flow, b.Flow))
+		return cmp.Or(cmp.Compare(a.Chance, b.Chance), cmp.Compare(b.Ended, a.Ended), cmp.Compare(a.Switch, b.Switch),
+			cmp.Compare(a.Next, b.Next), compareFlows(a.Flow, b.Flow))
 	})
 	return list
 }

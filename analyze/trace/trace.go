@@ -99,7 +99,8 @@ func sortHops(hops []Hop) {
 	for i := 1; i < len(hops); i++ {
 		if isLater(&hops[i-1], &hops[i]) {
 			slices.SortFunc(hops, func(a, b Hop) int {
-				return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Time, b.Time))
+				return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Switch, b.Switch),
+					cmp.Compare(a.Time, b.Time))
 			})
 			return
 		}
@@ -150,7 +151,8 @@ func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	if r.Owns(at.Switch, at.To) {
 		// The tunnel ends here, and the inner packet continues: to a host of
 		// this switch no other switch sees it.
-		return at.Depth == 1 || at.Depth == 2 && !isVirtual(r, t.Key.Dst) && slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
+		return at.Depth == 1 || at.Depth == 2 && !isVirtual(r, t.Key.Dst) &&
+			slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
 	}
 	if to, ok := nextNode(r.Fabric(), at); t.outPorts && (!ok || !r.Owns(to, at.To)) {
 		return false // the switch sends it elsewhere, or has no route

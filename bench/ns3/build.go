@@ -26,7 +26,7 @@ var libraries = []string{"-lns3-internet", "-lns3-point-to-point", "-lns3-networ
 // ErrMissing is returned where ns-3 or the compiler is not installed.
 var ErrMissing = errors.New("install it on Debian 12 with: apt-get install -y libns3-dev g++")
 
-// Available says what is missing to Run.
+// Available reports what is missing to Run.
 func Available() error {
 	_, err := findLibrary(context.Background())
 	return err
@@ -43,7 +43,7 @@ func findLibrary(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("ns3: find %s: %w", name, err)
 	}
 	found := strings.TrimSpace(string(out))
-	if found == name { // a file that g++ cannot find comes back as it went in
+	if found == name { // g++ prints the name of a file that it cannot find
 		return "", fmt.Errorf("ns3: libns3-dev is not installed; %w", ErrMissing)
 	}
 	library, err := filepath.EvalSymlinks(found)
@@ -56,9 +56,9 @@ func findLibrary(ctx context.Context) (string, error) {
 	return library, nil
 }
 
-// build returns the program. It is kept in the user's cache under the hash of
-// all it is made from. Builds at the same time make the same file, and each
-// moves its own into place in one step.
+// build returns the program. It is cached in the user's cache under the hash of
+// all its inputs. Concurrent builds make the same file, and each renames its
+// own atomically.
 func build(ctx context.Context) (string, error) {
 	library, err := findLibrary(ctx)
 	if err != nil {

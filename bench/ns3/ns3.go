@@ -1,6 +1,6 @@
 // Package ns3 runs UDP flows through a fat-tree in ns-3, the peer that Weft's
-// simulator is measured beside. The simulation is a C++ program of ours,
-// cpp/fattree.cc, built on the spot against Debian's libns3-dev.
+// simulator is compared with. The simulation is a C++ program of ours,
+// cpp/fattree.cc, built on demand against Debian's libns3-dev.
 package ns3
 
 import (
@@ -40,8 +40,8 @@ type Flow struct {
 	Rate     model.Rate // of payload
 }
 
-// Result is what a run did and cost. Packets still on their way at the end
-// are sent and not received.
+// Result is what a run did and cost. Packets in flight at the end are sent and
+// not received.
 type Result struct {
 	PacketHops uint64 `json:"packet_hops"` // packets whose transmission began, over all ports
 	Sent       uint64 `json:"sent"`        // packets by applications
@@ -52,8 +52,8 @@ type Result struct {
 
 	Simulated time.Duration `json:"simulated_ns"`
 	Wall      time.Duration `json:"wall_ns"` // of the simulation alone, after everything is built
-	// CPU is the same as Wall in processor time of ns-3's one thread: what to
-	// compare on a machine that is busy with other work.
+	// CPU is the CPU time of ns-3's one thread during Wall: what to compare on
+	// a busy machine.
 	CPU        time.Duration `json:"cpu_ns"`
 	PeakMemory model.Bytes   `json:"peak_memory"` // of the process
 }

@@ -147,7 +147,7 @@ func (l *markList) print(w io.Writer, t *target) error {
 		return err
 	}
 	var rows table
-	rows.row("ID", "STATE", "START", "END", "MARKS", "PACKETS", "TRACES", "INCIDENT")
+	rows.row("ID", "STATE", "START", "END", "MARKS", "TRACES", "INCIDENT")
 	for i := range l.Items {
 		m := &l.Items[i]
 		what := m.Request.Filter
@@ -157,7 +157,7 @@ func (l *markList) print(w io.Writer, t *target) error {
 		case !m.Request.Flow.IsZero():
 			what = m.Request.Flow.String()
 		}
-		rows.row(m.ID, m.State, t.clock(m.Begin), t.clock(m.End), what, m.Packets, m.Traces, dash(m.Incident))
+		rows.row(m.ID, m.State, t.clock(m.Begin), t.clock(m.End), what, m.Traces, dash(m.Incident))
 	}
 	if err := rows.print(w); err != nil {
 		return err

@@ -122,7 +122,7 @@ func TestDebugMarksAndCounters(t *testing.T) {
 	}
 	const marked = "infiniband && ip.dst in {h3, h4} && infiniband.bth.psn < 20"
 	list := queryScenario[markList](t, exitFine, "debug", file, "--filter", marked, "--top", "1000")
-	if len(list.Items) != 1 || list.Items[0].Packets != 40 || len(list.Traces) != 40 {
+	if len(list.Items) != 1 || list.Items[0].Traces != 40 || len(list.Traces) != 40 {
 		t.Errorf("marks %+v and %d traces; want 20 packets of two flows", list.Items, len(list.Traces))
 	}
 	for i := range list.Traces {

@@ -103,7 +103,7 @@ All sockets listen on loopback by default.`,
 // storeConfig returns the store's part of a configuration.
 func storeConfig(cfg *serve.Config) embedded.Config {
 	c := embedded.DefaultConfig()
-	c.Retention, c.MaxSize, c.Memory, c.Hot = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
+	c.Retention, c.MaxSize, c.Memory, c.CacheSize = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 type Store interface {
 	Appender
 	api.Records
-	Maintain(ctx context.Context, now time.Time) (store.Upkeep, error)
+	Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error)
 }
 
 // storeStatus is what the last maintenance found.

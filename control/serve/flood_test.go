@@ -97,7 +97,7 @@ func TestFloodIsShedByRule(t *testing.T) {
 	set(t, &cfg, "store.queue", "1000")
 	cfg.Store.Hot = model.MiB
 	keep := embedded.DefaultConfig()
-	keep.Hot = cfg.Store.Hot
+	keep.CacheSize = cfg.Store.Hot
 	s, err := embedded.Open(cfg.Store.Path, keep)
 	if err != nil {
 		t.Fatal(err)
@@ -175,8 +175,8 @@ func checkAccounts(t *testing.T, svc *Service, g *gated, sent uint64) {
 	memory, overwritten := stage(h, "memory")
 	analyzers, unused := stage(h, "analyzers")
 	kept, shed := stage(h, "store")
-	t.Logf("sent %d: queue full %d, overwritten %d, unreadable %d; records %d: shed %v, kept %d",
-		sent, dropped["queue full"], overwritten["overwritten"], unused["unreadable mirror"], kept.In, shed, kept.Out)
+	t.Logf("sent %d: queue full %d, overwritten %d, malformed %d; records %d: shed %v, kept %d",
+		sent, dropped["queue full"], overwritten["overwritten"], unused["malformed mirror"], kept.In, shed, kept.Out)
 	sum := func(m map[string]uint64) (n uint64) {
 		for _, v := range m {
 			n += v
@@ -191,7 +191,7 @@ func checkAccounts(t *testing.T, svc *Service, g *gated, sent uint64) {
 		{"received = taken by the translator", translator.In, transport.Out},
 		{"taken = in memory + refused", translator.Out + sum(refused), translator.In},
 		{"in memory = read + overwritten", memory.Out + overwritten["overwritten"], translator.Out},
-		{"read = analysed + unreadable", analyzers.Out + sum(unused), memory.Out},
+		{"read = analysed + malformed", analyzers.Out + sum(unused), memory.Out},
 		{"records = kept + shed + failed", kept.Out + sum(shed), kept.In},
 		{"failed", shed["failed"], 0},
 	} {

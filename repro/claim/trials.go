@@ -13,7 +13,8 @@ import (
 // true. Trial i gets its own randomness, derived from seed and i, so the count
 // does not depend on the number of cores. The first error ends the count.
 // Progress functions receive the share done, one call at a time.
-func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error), progress ...func(done float64)) (Rate, error) {
+func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error),
+	progress ...func(done float64)) (Rate, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var (
@@ -43,8 +44,8 @@ func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) 
 					rate.Hits++
 				}
 				ended++
-				for _, tell := range progress {
-					tell(float64(ended) / float64(n))
+				for _, report := range progress {
+					report(float64(ended) / float64(n))
 				}
 				mu.Unlock()
 			}

@@ -41,7 +41,8 @@ func rateNotes(r rates) []string {
 }
 
 func rateTable(r rates) (t claim.Table, chart plot.Chart) {
-	t = claim.Table{Title: "million reports a second of one core", Header: []string{"collector", "rate", "times the log"}}
+	t = claim.Table{Title: "million reports a second of one core",
+		Header: []string{"collector", "rate", "times the log"}}
 	chart = plot.Chart{Title: "Reports that a core collects", YTitle: "million reports/s"}
 	var y []float64
 	for _, row := range []struct {
@@ -71,8 +72,9 @@ func runCPUCollectors(ctx context.Context, o claim.Options) (claim.Result, error
 	inserting := 1 - r.log/r.parse
 	table, chart := rateTable(r)
 	return claim.Result{
-		Measured: fmt.Sprintf("%.2f times (a hash table %.2f); %s of the log's time", r.cuckoo/r.log, r.hash/r.log, percent(inserting)),
-		Pass:     r.cuckoo > r.log && inserting > 0.5,
+		Measured: fmt.Sprintf("%.2f times (a hash table %.2f); %s of the log's time", r.cuckoo/r.log, r.hash/r.log,
+			percent(inserting)),
+		Pass: r.cuckoo > r.log && inserting > 0.5,
 		Notes: append(rateNotes(r),
 			"the paper's share is of all cycles, those for input among them; here inserting is what is not parsing",
 			"the memory limit of a cuckoo table with 11 cores and more is not measured",
@@ -124,7 +126,8 @@ func runSwitches(ctx context.Context, o claim.Options) (claim.Result, error) {
 		{"NetSeer loss events", 0.95, "Append", r.appendKey},
 	} {
 		log, dta := r.log/s.rate, s.dta/s.rate
-		table.Row(s.name, fmt.Sprint(s.rate), fmt.Sprintf("%.2f", log), fmt.Sprintf("%.2f", r.cuckoo/s.rate), fmt.Sprintf("%.2f", dta),
+		table.Row(s.name, fmt.Sprint(s.rate), fmt.Sprintf("%.2f", log), fmt.Sprintf("%.2f", r.cuckoo/s.rate),
+			fmt.Sprintf("%.2f", dta),
 			s.primitive, fmt.Sprintf("%.1f", dta/log), fmt.Sprintf("%.0f", 1000/log), fmt.Sprintf("%.0f", 1000/dta))
 		res.Pass = res.Pass && dta >= 10*log
 		times = append(times, fmt.Sprintf("%.1f", dta/log))

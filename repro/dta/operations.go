@@ -129,7 +129,8 @@ func (f *remoteTranslator) operations(reports int, next func(i int, r *wire.Repo
 	f.deliver()
 	after := f.resp.Stats()
 	if got, sent := after.Writes+after.Adds, f.req.Stats(); got != sent.Writes+sent.Adds || sent.WindowFull != 0 {
-		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d exceeded the window", got, sent.Writes+sent.Adds, sent.WindowFull)
+		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d exceeded the window", got,
+			sent.Writes+sent.Adds, sent.WindowFull)
 	}
 	n := after.Writes + after.Adds - before.Writes - before.Adds
 	added := 8 * (after.Adds - before.Adds)
@@ -159,7 +160,8 @@ func runOperations(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"the paper's count for MultiLog (Key-Write is 0.58 % of it) needs its implementation and is not measured",
 		"passes if the first four rows are within 0.1 % of published",
 	}}
-	table := claim.Table{Title: "operations per report", Header: []string{"primitive", "published", "operations", "bytes written"}}
+	table := claim.Table{Title: "operations per report",
+		Header: []string{"primitive", "published", "operations", "bytes written"}}
 	chart := plot.Chart{Title: "Memory operations per report", YTitle: "operations"}
 	rows := []struct {
 		name   string

@@ -66,7 +66,8 @@ func pathsGathered(ctx context.Context, rng *rand.Rand, rows, others, paths int)
 			for _, f := range flows {
 				binary.LittleEndian.PutUint64(key, f)
 				binary.BigEndian.PutUint32(data, uint32(hop)+1)
-				batch[0] = wire.Report{Primitive: wire.Postcarding, Redundancy: 1, Hop: hop, Path: fiveHops, Key: key, Data: data}
+				batch[0] = wire.Report{Primitive: wire.Postcarding, Redundancy: 1, Hop: hop, Path: fiveHops, Key: key,
+					Data: data}
 				t.Put(0, batch)
 			}
 		}
@@ -75,7 +76,8 @@ func pathsGathered(ctx context.Context, rng *rand.Rand, rows, others, paths int)
 	}
 	rate.Hits = out.whole
 	if st := t.Stats().Postcards; st.Postcards != st.Emitted || st.Postcards != uint64(fiveHops*rate.Of) {
-		return rate, fmt.Errorf("%d postcards of %d left the cache, want %d", st.Emitted, st.Postcards, fiveHops*rate.Of)
+		return rate, fmt.Errorf("%d postcards of %d left the cache, want %d", st.Emitted, st.Postcards,
+			fiveHops*rate.Of)
 	}
 	return rate, ctx.Err()
 }
@@ -91,7 +93,8 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"passes if all succeed without concurrent flows, shares fall with flows and rise with rows, and each is within 2 % of (1-1/rows)^flows, the probability that no other flow uses the row",
 	}}
 	table := claim.Table{Title: "paths aggregated", Header: []string{"concurrent flows"}}
-	chart := plot.Chart{Title: "Paths aggregated by the translator", XTitle: "concurrent flows", YTitle: "% of paths", LogX: true}
+	chart := plot.Chart{Title: "Paths aggregated by the translator", XTitle: "concurrent flows", YTitle: "% of paths",
+		LogX: true}
 	var x []float64
 	shares := make([][]float64, len(sizes))
 	for i, n := range others {
@@ -119,7 +122,8 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 		chart.Series = append(chart.Series, plot.Series{Name: name, X: x, Y: shares[s]})
 	}
 	at := func(s int) string { return percent(shares[s][5] / 100) }
-	res.Measured = fmt.Sprintf("all with none; %s, %s and %s with %d flows and 8K, 16K and 32K rows", at(0), at(1), at(2), others[5])
+	res.Measured = fmt.Sprintf("all with none; %s, %s and %s with %d flows and 8K, 16K and 32K rows", at(0), at(1),
+		at(2), others[5])
 	if shares[0][0] != 100 {
 		res.Measured = percent(shares[0][0]/100) + res.Measured[len("all"):]
 	}

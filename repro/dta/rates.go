@@ -101,7 +101,10 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	o.Report(0, "CPU collectors")
 	run := packReports(wire.KeyWrite, keys, order, 1, false)
 	sum := uint32(0)
-	out.parse = best(nil, func() error { return forEachReport(run, func(r *wire.Report) bool { sum += value(r); return true }) })
+	out.parse = best(nil, func() error {
+		return forEachReport(run,
+			func(r *wire.Report) bool { sum += value(r); return true })
+	})
 	hash, cuckoo, log := peer.NewHash(out.flows), peer.NewCuckoo(out.flows), peer.NewLog(out.reports, out.flows)
 	// All start empty in every round.
 	out.hash = best(hash.Reset, func() error {
@@ -111,10 +114,14 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 		return forEachReport(run, func(r *wire.Report) bool { return cuckoo.Put((*peer.Key)(r.Key), value(r)) })
 	})
 	out.log = best(log.Reset, func() error {
-		return forEachReport(run, func(r *wire.Report) bool { return log.Put(peer.Record{Key: peer.Key(r.Key), Value: value(r)}) })
+		return forEachReport(run, func(r *wire.Report) bool {
+			return log.Put(peer.Record{Key: peer.Key(r.Key),
+				Value: value(r)})
+		})
 	})
 	if err == nil && (hash.Len() != cuckoo.Len() || log.Len() != out.reports || sum == 0) {
-		err = fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(), log.Len(), out.reports)
+		err = fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(),
+			log.Len(), out.reports)
 	}
 	if err != nil || ctx.Err() != nil {
 		return out, cmp.Or(err, ctx.Err())
@@ -197,9 +204,9 @@ func closeRegions(mem *translate.Memory) {
 // datagrams puts the headers of one reporter before packed reports of size bytes,
 // as many to a datagram as the MTU allows.
 func datagrams(run []byte, size int) (all [][]byte) {
-	const room = 1500 - 40 - 8 - wire.HeaderSize
+	const payload = 1500 - 40 - 8 - wire.HeaderSize
 	for seq := wire.Seq(0); len(run) > 0; {
-		part := run[:min(len(run), room/size*size)]
+		part := run[:min(len(run), payload/size*size)]
 		run = run[len(part):]
 		h := wire.Header{Reporter: 1, Seq: seq, Count: uint16(len(part) / size)}
 		all = append(all, append(h.AppendTo(nil), part...))

@@ -89,7 +89,8 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 	memory := int64(o.Pick(1<<30, 1<<28))
 	queries := o.Pick(1<<20, 1<<18)
 	res := claim.Result{Notes: []string{
-		fmt.Sprintf("%d random keys in %d MiB, all copies read; the best of 5 rounds, in CPU time of one core", queries, memory>>20),
+		fmt.Sprintf("%d random keys in %d MiB, all copies read; the best of 5 rounds, in CPU time of one core",
+			queries, memory>>20),
 		"the paper queries 4 GiB, with one CRC for each copy and one for the checksum; here one hash gives all",
 		"passes if N = 2 reaches the published rate of one core, N = 4 is slower than N = 1, and a run of reports is written faster than it is queried",
 	}}
@@ -104,7 +105,8 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 	for i := range queries {
 		keys = append(keys, run[i*21+4:i*21+17]...)
 	}
-	table := claim.Table{Title: "million queries a second of one core", Header: []string{"N", "in batches", "one by one", "share of hashing"}}
+	table := claim.Table{Title: "million queries a second of one core",
+		Header: []string{"N", "in batches", "one by one", "share of hashing"}}
 	chart := plot.Chart{Title: "Key-Write queries by redundancy", XTitle: "N", YTitle: "million queries/s"}
 	var x, many, single []float64
 	var insert float64
@@ -143,8 +145,10 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		if sum == 0 {
 			return res, fmt.Errorf("no key has a slot")
 		}
-		x, many, single = append(x, float64(n)), append(many, millions(queries, all)), append(single, millions(queries, one))
-		table.Row(fmt.Sprint(n), fmt.Sprintf("%.3g", many[n-1]), fmt.Sprintf("%.3g", single[n-1]), percent(hash.Seconds()/max(all.Seconds(), 1e-9)))
+		x, many, single = append(x, float64(n)), append(many, millions(queries, all)), append(single,
+			millions(queries, one))
+		table.Row(fmt.Sprint(n), fmt.Sprintf("%.3g", many[n-1]), fmt.Sprintf("%.3g", single[n-1]),
+			percent(hash.Seconds()/max(all.Seconds(), 1e-9)))
 	}
 	chart.Series = []plot.Series{{Name: "in batches", X: x, Y: many}, {Name: "one by one", X: x, Y: single}}
 	res.Pass = many[1] >= 7.1/4 && many[3] < many[0] && insert > many[1]

@@ -120,7 +120,8 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"the figures fit the mean over ages of 0 to 10 and of 90 to 100 million, in steps of 10 million; so they are measured here",
 		"passes if measured is within four standard deviations of the formula at the paper's size, and within 2.5 % of the published",
 	}}
-	table := claim.Table{Title: "paths that are found, by millions of later ones", Header: []string{"memory", "age", "published", "formula", "measured"}}
+	table := claim.Table{Title: "paths that are found, by millions of later ones",
+		Header: []string{"memory", "age", "published", "formula", "measured"}}
 	chart := plot.Chart{Title: "Paths found by age", XTitle: "million later paths", YTitle: "% found"}
 	var shown []string
 	for i, gib := range sizes {
@@ -147,7 +148,8 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 					res.Pass = false
 				}
 			}
-			table.Row(fmt.Sprintf("%v GiB", gib), fmt.Sprintf("%d to %d", b*bucket, (b+1)*bucket), said, percent(formula), percent(share))
+			table.Row(fmt.Sprintf("%v GiB", gib), fmt.Sprintf("%d to %d", b*bucket, (b+1)*bucket), said,
+				percent(formula), percent(share))
 		}
 		chart.Series = append(chart.Series, plot.Series{Name: fmt.Sprintf("%v GiB", gib), X: x, Y: y})
 	}

@@ -46,11 +46,11 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	damaged := claim.Rate{Hits: clean.Of - clean.Hits, Of: clean.Of}
 	// Bits of a filter and cells of a combined table answer the same question.
-	places, hashes := peer.FilterPlaces(flows, success)
-	together, apart := places*cell, 1.24*flows*cell+places/8
+	slots, hashes := peer.FilterSlots(flows, success)
+	together, apart := slots*cell, 1.24*flows*cell+slots/8
 	t := claim.Table{Title: "100K flows", Header: []string{"", "separate", "combined"}}
-	t.Row("cells", fmt.Sprint(flows*124/100), fmt.Sprintf("%.0f, k_c = %d", places, hashes))
-	t.Row("filter bits", fmt.Sprintf("%.0f", places), "none")
+	t.Row("cells", fmt.Sprint(flows*124/100), fmt.Sprintf("%.0f, k_c = %d", slots, hashes))
+	t.Row("filter bits", fmt.Sprintf("%.0f", slots), "none")
 	t.Row("memory", megabytes(apart), megabytes(together))
 	perSlot := float64(missed.Load()) / float64(trials*flows)
 	lastShare := float64(last.Load()) / float64(trials*100)
@@ -65,7 +65,8 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Memory for 100K flows", YTitle: "MB", Groups: []string{"separate filter and table", "combined"},
-			Series: []plot.Series{{Name: "13-byte key, 1-byte flow count, 4-byte counter", Y: []float64{apart / 1e6, together / 1e6}}},
+			Series: []plot.Series{{Name: "13-byte key, 1-byte flow count, 4-byte counter",
+				Y: []float64{apart / 1e6, together / 1e6}}},
 		}}},
 	}, nil
 }

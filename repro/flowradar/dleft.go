@@ -23,9 +23,9 @@ const dleftBytes = 2_740_000
 
 func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 	settings := []struct {
-		name         string
-		tables, room int
-		published    [2]float64 // at 100K and 152K flows
+		name                string
+		tables, bucketCells int
+		published           [2]float64 // at 100K and 152K flows
 	}{
 		{"basic", 4, 1, [2]float64{0.0104, 0.10}},
 		{"recommended", 3, 5, [2]float64{0, 0.012}},
@@ -33,7 +33,8 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 	sizes := [2]int{100_000, 152_000}
 	trials := o.Pick(100, 10)
 	res := claim.Result{Pass: true, Notes: []string{
-		fmt.Sprintf("%d tables of %d bytes each, cells of %d bytes (5-tuple and counter)", trials, dleftBytes, peer.DLeftCellBytes),
+		fmt.Sprintf("%d tables of %d bytes each, cells of %d bytes (5-tuple and counter)", trials, dleftBytes,
+			peer.DLeftCellBytes),
 		"passes within a tenth of each published share; the share published as 0 must stay below one flow in 10,000",
 	}}
 	table := claim.Table{Title: "flows lost", Header: []string{"setting", "flows", "published", "measured"}}
@@ -46,7 +47,7 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 		var measured, published []float64
 		for j, flows := range sizes {
 			o.Report(float64(2*i+j)/4, fmt.Sprintf("%s, %d flows", s.name, flows))
-			lost, err := dleftLoss(ctx, trials, o.Seed, s.tables, s.room, flows)
+			lost, err := dleftLoss(ctx, trials, o.Seed, s.tables, s.bucketCells, flows)
 			if err != nil {
 				return res, err
 			}
@@ -56,7 +57,8 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 			} else {
 				res.Pass = res.Pass && withinShare(lost, s.published[j], 0.1)
 			}
-			table.Row(fmt.Sprintf("%s: d=%d, L=%d", s.name, s.tables, s.room), fmt.Sprint(flows), percent(s.published[j]), percent(lost))
+			table.Row(fmt.Sprintf("%s: d=%d, L=%d", s.name, s.tables, s.bucketCells), fmt.Sprint(flows),
+				percent(s.published[j]), percent(lost))
 			measured, published = append(measured, 100*lost), append(published, 100*s.published[j])
 		}
 		if i > 0 {
@@ -72,11 +74,11 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 }
 
 // dleftLoss returns the mean share of flows that did not fit.
-func dleftLoss(ctx context.Context, trials int, seed uint64, tables, room, flows int) (float64, error) {
+func dleftLoss(ctx context.Context, trials int, seed uint64, tables, bucketCells, flows int) (float64, error) {
 	var mu sync.Mutex
 	lost := 0
 	_, err := claim.Trials(ctx, trials, seed, func(rng *rand.Rand) (bool, error) {
-		t, err := peer.NewDLeft(tables, room, dleftBytes, rng.Uint64())
+		t, err := peer.NewDLeft(tables, bucketCells, dleftBytes, rng.Uint64())
 		if err != nil {
 			return false, err
 		}

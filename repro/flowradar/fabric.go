@@ -48,7 +48,8 @@ func newLoad(k, perSwitch int, rng *rand.Rand) (*load, error) {
 	perPath := perSwitch / (2 * (k - 1) * (k / 2) * paths)
 	extra := perSwitch/(2*(k-1)*(k/2)) - perPath*paths // paths that carry one more
 	if perPath+extra == 0 {
-		return nil, fmt.Errorf("load of %d flows per switch on a fat-tree of %d, want at least %d", perSwitch, k, 2*(k-1)*(k/2))
+		return nil, fmt.Errorf("load of %d flows per switch on a fat-tree of %d, want at least %d", perSwitch, k,
+			2*(k-1)*(k/2))
 	}
 	tors, first := k*k/2, 0
 	l.flows = make([]flow, 0, tors*(k-1)*(k/2)*(perPath*paths+extra))

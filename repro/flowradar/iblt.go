@@ -53,7 +53,8 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		o.Report(float64(i)/float64(rounds), "decoding")
 		a := claim.Best(1, nil, func() { decoded = flows.SingleDecode(fs) })
 		var copied *peer.IBLT
-		b := claim.Best(1, func() { copied = table.Clone() }, func() { got, complete = copied.Decode(make([]peer.IBLTFlow, 0, n)) })
+		b := claim.Best(1, func() { copied = table.Clone() },
+			func() { got, complete = copied.Decode(make([]peer.IBLTFlow, 0, n)) })
 		if i == 0 || a < mine {
 			mine = a
 		}
@@ -62,7 +63,8 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 	}
 	if !decoded.Complete() || !complete || len(decoded.Records) != n || len(got) != n {
-		return claim.Result{}, fmt.Errorf("the flowset gave %d of %d flows, the IBLT %d", len(decoded.Records), n, len(got))
+		return claim.Result{}, fmt.Errorf("the flowset gave %d of %d flows, the IBLT %d", len(decoded.Records), n,
+			len(got))
 	}
 	cell := peer.IBLTCellBits(table.MaxPackets(), checkBits)
 	ibltBytes := float64(plan.Cells()) * float64(cell) / 8
@@ -79,15 +81,18 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Measured: fmt.Sprintf("%s, %.2f times the decode time", describeSaving(saved), slower),
 		Pass:     saved <= 0.026 && slower >= 4.6,
 		Notes: []string{
-			fmt.Sprintf("the IBLT's sums hold the %d packets of its fullest cell, and 16-bit check hashes", table.MaxPackets()),
-			fmt.Sprintf("with the paper's filter, whose bits are scattered, the flowset would take %s", megabytes(scattered)),
+			fmt.Sprintf("the IBLT's sums hold the %d packets of its fullest cell, and 16-bit check hashes",
+				table.MaxPackets()),
+			fmt.Sprintf("with the paper's filter, whose bits are scattered, the flowset would take %s",
+				megabytes(scattered)),
 			"the IBLT's sums are 128-bit integers in registers, without a library for large numbers; both times are the best of alternating rounds on one core",
 			"passes when an IBLT saves at most 2.6 % and takes at least 4.6 times as long",
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Decoding 100K flows", YTitle: "ms", Groups: []string{"flowset", "IBLT"},
-			Series: []plot.Series{{Name: "best time on this machine", Y: []float64{mine.Seconds() * 1e3, theirs.Seconds() * 1e3}}},
+			Series: []plot.Series{{Name: "best time on this machine",
+				Y: []float64{mine.Seconds() * 1e3, theirs.Seconds() * 1e3}}},
 		}}},
 	}, nil
 }

@@ -37,7 +37,9 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"a delay runs from the drop in the simulator to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
 		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; the verdict is on a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
 	}}
-	t := claim.Table{Title: "losses found", Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms", "flowlets up to 30 ms", "longest flowlet"}}
+	t := claim.Table{Title: "losses found",
+		Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms",
+			"flowlets up to 30 ms", "longest flowlet"}}
 	chart := plot.Chart{Title: "How soon losses are found", XTitle: "ms since the drop", YTitle: "share of losses"}
 	for i, share := range loads {
 		w, err := newWebSearch(o.Seed, share, span, true)
@@ -55,15 +57,18 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 		in20, in50 := f.within(20), f.within(50)
 		short, longest := f.flowlets()
-		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", separator(i), percent(in20), percent(in50), 100*share)
+		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", separator(i), percent(in20), percent(in50),
+			100*share)
 		if share == verdictLoad {
 			res.Pass = in20 > 0.57 && in50 > 0.99 && f.excess*100 <= f.drops
 		}
-		t.Row(fmt.Sprintf("%.0f %%", 100*share), fmt.Sprint(f.drops), percent(float64(len(f.delays))/float64(f.drops)), fmt.Sprint(f.excess),
+		t.Row(fmt.Sprintf("%.0f %%", 100*share), fmt.Sprint(f.drops),
+			percent(float64(len(f.delays))/float64(f.drops)), fmt.Sprint(f.excess),
 			percent(in20), percent(in50), percent(short), fmt.Sprintf("%d ms", longest))
 		chart.Series = append(chart.Series, plot.Series{Name: fmt.Sprintf("load %.0f %%", 100*share), Values: f.delays})
 	}
-	chart.Series = append(chart.Series, plot.Series{Name: "published", X: []float64{20, 50}, Y: []float64{0.57, 0.99}, Dashed: true})
+	chart.Series = append(chart.Series,
+		plot.Series{Name: "published", X: []float64{20, 50}, Y: []float64{0.57, 0.99}, Dashed: true})
 	res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: chart}}
 	return res, nil
 }

@@ -59,9 +59,11 @@ func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, pu
 			res.Pass = res.Pass && memory <= published
 			res.Measured = fmt.Sprintf("%s; %s of flowsets decode", megabytes(memory), rate)
 		}
-		t.Row(fmt.Sprint(n), fmt.Sprint(plan.Tables), fmt.Sprintf("%.3f", float64(plan.Cells())/float64(n)), fmt.Sprint(plan.FilterBits),
+		t.Row(fmt.Sprint(n), fmt.Sprint(plan.Tables), fmt.Sprintf("%.3f", float64(plan.Cells())/float64(n)),
+			fmt.Sprint(plan.FilterBits),
 			megabytes(memory), megabytes(float64(plan.Memory(flowset.Layout4))), megabytes(float64(peer.NetFlowBytes(n, true))), rate.String())
-		xs, mine, theirs = append(xs, float64(n)), append(mine, memory/1e6), append(theirs, float64(peer.NetFlowBytes(n, true))/1e6)
+		xs, mine, theirs = append(xs, float64(n)), append(mine, memory/1e6), append(theirs,
+			float64(peer.NetFlowBytes(n, true))/1e6)
 	}
 	res.Tables = []claim.Table{t}
 	res.Plots = []claim.Plot{{Chart: plot.Chart{

@@ -26,7 +26,8 @@ type netRate struct {
 
 // netDecode decodes fabrics of switches with a number of flows each, without
 // knowledge of routes, until it has evaluated a number of flowsets.
-func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options, report func(done float64)) (r netRate, err error) {
+func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options,
+	report func(done float64)) (r netRate, err error) {
 	var spent time.Duration
 	for i := uint64(0); r.hidden.Of < flowsets; i++ {
 		rng := claim.Rand(seed, i)
@@ -39,7 +40,10 @@ func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g s
 			return r, err
 		}
 		var decoded []flows.Decoded
-		spent += claim.CPU(func() { decoded = flows.NetDecode(s.sets, o, flows.NeighbourGuide(l.routes.Fabric(), s.sets)) })
+		spent += claim.CPU(func() {
+			decoded = flows.NetDecode(s.sets, o,
+				flows.NeighbourGuide(l.routes.Fabric(), s.sets))
+		})
 		for j := range decoded {
 			r.judge(&s.want[j], &decoded[j])
 		}

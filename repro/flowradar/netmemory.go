@@ -26,7 +26,8 @@ var memoryRangeNet = claim.Claim{
 	Published: "24.8 MB, 0.8 % less than NetFlow",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runMemoryNet(ctx, o, []fabricSize{
-			{1_000, 8, o.Pick(1000, 80)}, {10_000, 8, o.Pick(1000, 80)}, {100_000, 8, o.Pick(80, 0)}, {1_000_000, 4, o.Pick(20, 0)},
+			{1_000, 8, o.Pick(1000, 80)}, {10_000, 8, o.Pick(1000, 80)}, {100_000, 8, o.Pick(80, 0)}, {1_000_000, 4,
+				o.Pick(20, 0)},
 		}, 24.8e6)
 	},
 }
@@ -56,9 +57,11 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 		row := []string{"not decoded", "", ""}
 		decoded := "not decoded with --quick"
 		if size.flowsets > 0 {
-			r, err := netDecode(ctx, o.Seed, size.k, size.flows, size.flowsets, plan.Geometry, flows.Options{}, func(done float64) {
-				o.Report((float64(i)+done)/float64(len(sizes)), fmt.Sprintf("fabrics with %d flows per switch", size.flows))
-			})
+			r, err := netDecode(ctx, o.Seed, size.k, size.flows, size.flowsets, plan.Geometry, flows.Options{},
+				func(done float64) {
+					o.Report((float64(i)+done)/float64(len(sizes)),
+						fmt.Sprintf("fabrics with %d flows per switch", size.flows))
+				})
 			if err != nil {
 				return res, err
 			}
@@ -69,12 +72,14 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 		}
 		memory, perfect := float64(plan.Memory(prototypeLayout)), float64(peer.NetFlowBytes(size.flows, true))
 		t.Row(append([]string{
-			fmt.Sprint(size.flows), fmt.Sprint(size.k), fmt.Sprintf("%.4f", float64(plan.Cells())/float64(size.flows)), fmt.Sprint(plan.FilterBits),
+			fmt.Sprint(size.flows), fmt.Sprint(size.k), fmt.Sprintf("%.4f",
+				float64(plan.Cells())/float64(size.flows)), fmt.Sprint(plan.FilterBits),
 			megabytes(memory), megabytes(float64(plan.Memory(flowset.Layout4))), megabytes(perfect),
 		}, row...)...)
 		if i == len(sizes)-1 {
 			res.Pass = res.Pass && memory <= published
-			res.Measured = fmt.Sprintf("%s, %.1f %% less than NetFlow; %s", megabytes(memory), 100*(1-memory/perfect), decoded)
+			res.Measured = fmt.Sprintf("%s, %.1f %% less than NetFlow; %s", megabytes(memory), 100*(1-memory/perfect),
+				decoded)
 		}
 		xs, mine, theirs = append(xs, float64(size.flows)), append(mine, memory/1e6), append(theirs, perfect/1e6)
 	}
@@ -131,7 +136,8 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 		for j, factor := range size.more {
 			n := int(float64(size.expected) * factor)
 			r, err := netDecode(ctx, o.Seed, 8, n, o.Pick(1000, 80), g, flows.Options{}, func(done float64) {
-				o.Report((float64(i)+(float64(j)+done)/float64(len(size.more)))/float64(len(sizes)), fmt.Sprintf("%d flows", n))
+				o.Report((float64(i)+(float64(j)+done)/float64(len(size.more)))/float64(len(sizes)),
+					fmt.Sprintf("%d flows", n))
 			})
 			if err != nil {
 				return res, err
@@ -139,7 +145,8 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if _, high := r.counts.Interval(); high >= 0.99 {
 				best = factor
 			}
-			t.Row(fmt.Sprint(size.expected), fmt.Sprintf("%.3f", float64(g.Cells())/float64(size.expected)), single.String(), fmt.Sprint(n),
+			t.Row(fmt.Sprint(size.expected), fmt.Sprintf("%.3f", float64(g.Cells())/float64(size.expected)),
+				single.String(), fmt.Sprint(n),
 				fmt.Sprintf("%.1f %%", 100*(factor-1)), r.counts.String(), r.flows.String(), r.hidden.String())
 		}
 		res.Pass = res.Pass && best >= 1.266

@@ -42,7 +42,8 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"100K flows are decoded by each flowset alone, as the paper does it",
 		timeNote,
 	}}
-	t := claim.Table{Title: "per flowset", Header: []string{"flows", "what", "published", "measured", "times faster", "flowsets complete"}}
+	t := claim.Table{Title: "per flowset",
+		Header: []string{"flows", "what", "published", "measured", "times faster", "flowsets complete"}}
 	var groups []string
 	var mine, theirs []float64
 	for i, s := range steps {
@@ -52,7 +53,8 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 			took, ok, err = timeSingle(ctx, o, s.flows)
 		} else {
 			var r netRate
-			r, err = netDecode(ctx, o.Seed, k, s.flows, 1, g, flows.Options{Workers: 1, FlowsOnly: s.alone}, func(float64) {})
+			r, err = netDecode(ctx, o.Seed, k, s.flows, 1, g, flows.Options{Workers: 1, FlowsOnly: s.alone},
+				func(float64) {})
 			took, ok = r.cpu, r.counts
 			if s.alone {
 				what, ok = "flows alone", r.flows
@@ -63,7 +65,8 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 		res.Pass = res.Pass && took <= s.published && ok.Share() >= 0.9
 		res.Measured += fmt.Sprintf("%s%s", separator(i), milliseconds(took))
-		t.Row(fmt.Sprint(s.flows), what, milliseconds(s.published), milliseconds(took), fmt.Sprintf("%.1f", s.published.Seconds()/took.Seconds()), ok.String())
+		t.Row(fmt.Sprint(s.flows), what, milliseconds(s.published), milliseconds(took),
+			fmt.Sprintf("%.1f", s.published.Seconds()/took.Seconds()), ok.String())
 		groups = append(groups, fmt.Sprintf("%.4gK, %s", float64(s.flows)/1e3, what))
 		mine, theirs = append(mine, took.Seconds()*1e3), append(theirs, s.published.Seconds()*1e3)
 	}
@@ -122,7 +125,8 @@ var routing = claim.Claim{
 
 // flowTime returns the CPU time per flowset of finding all flows, without and with
 // knowledge of routes, and the flowsets of which all were found.
-func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, along time.Duration, found [2]claim.Rate, err error) {
+func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, along time.Duration,
+	found [2]claim.Rate, err error) {
 	g, err := paperGeometry(expected)
 	if err != nil {
 		return 0, 0, found, err
@@ -144,7 +148,10 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 	for range 2 { // the better of two rounds, alternating
 		for i, guide := range guides {
 			var d []flows.Decoded
-			took := claim.CPU(func() { d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
+			took := claim.CPU(func() {
+				d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true},
+					guide())
+			})
 			if took /= time.Duration(len(s.sets)); times[i] == 0 || took < times[i] {
 				times[i] = took
 			}
@@ -173,11 +180,14 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 	expected := o.Pick(100_000, 10_000)
 	sizes := []int{4, 8, 12, 16}
 	res := claim.Result{Notes: []string{
-		fmt.Sprintf("%d flows per switch in tables for %d; without knowledge of routes, and with it", expected*1268/1000, expected),
+		fmt.Sprintf("%d flows per switch in tables for %d; without knowledge of routes, and with it",
+			expected*1268/1000, expected),
 		"k=16 with 126.8K flows takes about 8 GB of this machine's memory",
-		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " + timeNote,
+		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " +
+			timeNote,
 	}}
-	t := claim.Table{Title: "finding all flows of a flowset", Header: []string{"k", "switches", "all neighbours", "known routes", "flowsets complete"}}
+	t := claim.Table{Title: "finding all flows of a flowset",
+		Header: []string{"k", "switches", "all neighbours", "known routes", "flowsets complete"}}
 	var xs, a, b []float64
 	var first, last time.Duration
 	complete := true
@@ -214,7 +224,8 @@ func runRouting(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	ratio := neighbours.Seconds() / along.Seconds()
-	t := claim.Table{Title: fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000), Header: []string{"", "per flowset", "flowsets complete"}}
+	t := claim.Table{Title: fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000),
+		Header: []string{"", "per flowset", "flowsets complete"}}
 	t.Row("all neighbours", milliseconds(neighbours), found[0].String())
 	t.Row("known routes", milliseconds(along), found[1].String())
 	return claim.Result{

@@ -64,8 +64,10 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 	_, high := rate.Interval()
 	slices.Sort(delays)
 	at := func(q float64) float64 { return delays[int(q*float64(len(delays)-1))] }
-	t := claim.Table{Title: "from the fault to the end of the slot that showed it, ms", Header: []string{"least", "median", "p99", "most", "findings elsewhere"}}
-	t.Row(fmt.Sprintf("%.1f", at(0)), fmt.Sprintf("%.1f", at(0.5)), fmt.Sprintf("%.1f", at(0.99)), fmt.Sprintf("%.1f", at(1)), fmt.Sprint(falsely))
+	t := claim.Table{Title: "from the fault to the end of the slot that showed it, ms",
+		Header: []string{"least", "median", "p99", "most", "findings elsewhere"}}
+	t.Row(fmt.Sprintf("%.1f", at(0)), fmt.Sprintf("%.1f", at(0.5)), fmt.Sprintf("%.1f", at(0.99)),
+		fmt.Sprintf("%.1f", at(1)), fmt.Sprint(falsely))
 	return claim.Result{
 		Measured: fmt.Sprintf("%s within %v; at most %.1f ms", rate, published, at(1)),
 		Pass:     high >= 0.95 && falsely == 0,
@@ -77,10 +79,12 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
-			Title: "How soon a " + kind.String() + " is found", XTitle: "ms since it started", YTitle: "share of faults",
+			Title: "How soon a " + kind.String() +
+				" is found", XTitle: "ms since it started", YTitle: "share of faults",
 			Series: []plot.Series{
 				{Name: "measured", Values: delays},
-				{Name: "published", X: []float64{published.Seconds() * 1e3, published.Seconds() * 1e3}, Y: []float64{0, 1}, Dashed: true},
+				{Name: "published", X: []float64{published.Seconds() * 1e3, published.Seconds() * 1e3},
+					Y: []float64{0, 1}, Dashed: true},
 			},
 		}}},
 	}, nil
@@ -111,7 +115,7 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 	if err := net.AddFlows(everyPair(fabric, rng, end)); err != nil {
 		return 0, 0, err
 	}
-	begin := 10*time.Millisecond + time.Duration(rng.Int64N(int64(slotLength)))
+	start := 10*time.Millisecond + time.Duration(rng.Int64N(int64(slotLength)))
 	victim := fabric.Node(fabric.Hosts()[rng.IntN(len(fabric.Hosts()))])
 	tor := victim.Ports[0].Peer.Node
 	entry := sim.Entry{Switch: tor, To: netip.PrefixFrom(victim.IPv4.Netip(), 32)}
@@ -126,7 +130,8 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 			entry.Switch = other.Ports[0].Peer.Node
 		}
 	}
-	if err := net.Inject(sim.Injection{At: model.Time(begin), Fault: sim.Reroute{Entries: []sim.Entry{entry}}}); err != nil {
+	if err := net.Inject(sim.Injection{At: model.Time(start),
+		Fault: sim.Reroute{Entries: []sim.Entry{entry}}}); err != nil {
 		return 0, 0, err
 	}
 	net.Run(engine.Of(end))
@@ -134,11 +139,12 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 	if err != nil {
 		return 0, 0, err
 	}
-	return l.detectFault(maps, kind, entry, begin)
+	return l.detectFault(maps, kind, entry, start)
 }
 
 // detectFault feeds the maps to a detector and returns when it first found the fault.
-func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, begin time.Duration) (delay time.Duration, wrong int, err error) {
+func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry,
+	start time.Duration) (delay time.Duration, wrong int, err error) {
 	detector, err := paths.NewDetector(paths.DefaultConfig(l.net.Intent()))
 	if err != nil {
 		return 0, 0, err
@@ -149,7 +155,7 @@ func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, b
 			switch {
 			case f.Kind == kind && (f.At.Node == entry.Switch || slices.Contains(f.Switches, entry.Switch)):
 				// Suspected counts as found: nothing else may be, confirmed or not.
-				delay = min(delay, m.End().Sub(0)-begin)
+				delay = min(delay, m.End().Sub(0)-start)
 			case f.Kind != paths.WrongRoute: // a loop is a wrong route, too
 				wrong++
 			}

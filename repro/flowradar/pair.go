@@ -54,7 +54,8 @@ func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 			rate, err := claim.Trials(ctx, trials, o.Seed, func(rng *rand.Rand) (bool, error) {
 				return pairDecodes(fabric, g, n, rng)
 			}, func(done float64) {
-				o.Report((float64(curve.tables-3)+(float64(i)+done)/float64(len(curve.cells)))/2, fmt.Sprintf("%d cells", cells))
+				o.Report((float64(curve.tables-3)+(float64(i)+done)/float64(len(curve.cells)))/2,
+					fmt.Sprintf("%d cells", cells))
 			})
 			if err != nil {
 				return res, err
@@ -115,13 +116,16 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 	g := plan.Geometry
 	g.TableCells = (dleftBytes - g.FilterBits/8) / uint32(prototypeLayout.Size()) / uint32(g.Tables)
 	k, flowsets := o.Pick(8, 4), o.Pick(1000, 20)
-	r, err := netDecode(ctx, o.Seed, k, n, flowsets, g, flows.Options{FlowsOnly: true}, func(done float64) { o.Report(done, "decoding fabrics") })
+	r, err := netDecode(ctx, o.Seed, k, n, flowsets, g, flows.Options{FlowsOnly: true},
+		func(done float64) { o.Report(done, "decoding fabrics") })
 	if err != nil {
 		return claim.Result{}, err
 	}
 	plan.Geometry = g
-	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n), Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"}}
-	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))), r.flows.String(), r.hidden.String())
+	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n),
+		Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"}}
+	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))),
+		r.flows.String(), r.hidden.String())
 	_, high := r.flows.Interval()
 	missing := float64(r.lost) / float64(r.sightings)
 	return claim.Result{
@@ -135,7 +139,8 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Flows missing of 152K in 2.74 MB", YTitle: "% of flows", LogY: true,
 			Groups: []string{"d-left, basic", "d-left, recommended", "flowset"},
-			Series: []plot.Series{{Name: "published for d-left, measured for the flowset", Y: []float64{10, 1.2, max(100*missing, 1e-5)}}},
+			Series: []plot.Series{{Name: "published for d-left, measured for the flowset",
+				Y: []float64{10, 1.2, max(100*missing, 1e-5)}}},
 		}}},
 	}, nil
 }

@@ -77,13 +77,15 @@ func runPerPort(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return claim.Result{}, err
 		}
 	}
-	t := claim.Table{Title: "all 80 switches, tables for the peak of any slot", Header: []string{"", "tables", "sum of peak flows", "memory"}}
+	t := claim.Table{Title: "all 80 switches, tables for the peak of any slot",
+		Header: []string{"", "tables", "sum of peak flows", "memory"}}
 	t.Row("per port", fmt.Sprint(len(ports)), fmt.Sprint(peaks[0]), megabytes(memory[0]))
 	t.Row("per switch", fmt.Sprint(len(switches)), fmt.Sprint(peaks[1]), megabytes(memory[1]))
 	saved := 1 - memory[1]/memory[0]
 	return claim.Result{
-		Measured: fmt.Sprintf("capacity for %s fewer flows per switch, %s less memory", percent(1-float64(peaks[1])/float64(peaks[0])), percent(saved)),
-		Pass:     saved > 0 && peaks[1] < peaks[0],
+		Measured: fmt.Sprintf("capacity for %s fewer flows per switch, %s less memory",
+			percent(1-float64(peaks[1])/float64(peaks[0])), percent(saved)),
+		Pass: saved > 0 && peaks[1] < peaks[0],
 		Notes: []string{
 			"web-search traffic at 10 % load with incast, fat-tree k=8, slots of 10 ms; each table is planned for 99 % of its flowsets decoded at the most flows it saw",
 			"multiplexing saves the flows; memory shrinks further because small tables need more cells per flow, and no table is planned for fewer than 100",

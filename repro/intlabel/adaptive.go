@@ -16,12 +16,15 @@ var proInterval = claim.Claim{
 	Published: "about 99 %",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{baseA, baseB, proA, proB}
-		labs, xs := labsFor(o, all, []float64{50, 70, 90, 100, 120}, func(l *lab, v float64) { l.interval, l.packets = millis(v), o.Pick(40_000, 10_000) })
+		labs, xs := labsFor(o, all, []float64{50, 70, 90, 100, 120},
+			func(l *lab, v float64) { l.interval, l.packets = millis(v), o.Pick(40_000, 10_000) })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
 		}
-		res := claim.Result{Pass: true, Notes: []string{setting, proNote, "passes when Pro is at 98.5 % or more at every T, and above the Base it runs on at the largest"}}
+		res := claim.Result{Pass: true,
+			Notes: []string{setting, proNote,
+				"passes when Pro is at 98.5 % or more at every T, and above the Base it runs on at the largest"}}
 		for i, s := range []strategy{proA, proB} {
 			list, base := pointsOf(points, s), pointsOf(points, all[i])
 			worst := 1.0
@@ -30,11 +33,13 @@ var proInterval = claim.Claim{
 			}
 			last := len(list) - 1
 			res.Pass = res.Pass && worst >= 0.985 && list[last].coverage() > base[last].coverage()
-			res.Measured += fmt.Sprintf("%s at least %s (%s alone %s at T = 120 ms); ", s.name, percent(worst), all[i].name, percent(base[last].coverage()))
+			res.Measured += fmt.Sprintf("%s at least %s (%s alone %s at T = 120 ms); ", s.name, percent(worst),
+				all[i].name, percent(base[last].coverage()))
 		}
 		res.Measured = res.Measured[:len(res.Measured)-2]
 		res.Tables = []claim.Table{table("by labelling interval", "T (ms)", points)}
-		res.Plots = []claim.Plot{chart("coverage", "T (ms)", "coverage", points, func(p point) float64 { return p.coverage() }, all...)}
+		res.Plots = []claim.Plot{chart("coverage", "T (ms)", "coverage", points,
+			func(p point) float64 { return p.coverage() }, all...)}
 		return res, nil
 	},
 }
@@ -61,11 +66,13 @@ var proLoss = claim.Claim{
 			list, base := pointsOf(points, s), pointsOf(points, all[i])
 			p, b := list[len(list)-1], base[len(base)-1]
 			res.Pass = res.Pass && p.coverage() >= 0.92 && p.lost() >= 0.6 && p.coverage() >= b.coverage()
-			res.Measured += fmt.Sprintf("%s %s at %s loss (%s %s); ", s.name, percent(p.coverage()), percent(p.lost()), b.name, percent(b.coverage()))
+			res.Measured += fmt.Sprintf("%s %s at %s loss (%s %s); ", s.name, percent(p.coverage()),
+				percent(p.lost()), b.name, percent(b.coverage()))
 		}
 		res.Measured = res.Measured[:len(res.Measured)-2]
 		res.Tables = []claim.Table{table("by packets per second of a server", "packets/s", points)}
-		c := chart("coverage under loss", "share of packets lost", "coverage", points, func(p point) float64 { return p.coverage() }, all...)
+		c := chart("coverage under loss", "share of packets lost", "coverage", points,
+			func(p point) float64 { return p.coverage() }, all...)
 		for i, s := range all {
 			for j, p := range pointsOf(points, s) {
 				c.Chart.Series[i].X[j] = p.lost()

@@ -11,7 +11,8 @@ import (
 var sizes = []int{4, 6, 8, 10, 12, 16, 20, 24}
 
 // compareModels tabulates models over sizes of fat-trees.
-func compareModels(title, unit string, models map[string]func(tree) float64, order ...string) (claim.Table, claim.Plot) {
+func compareModels(title, unit string, models map[string]func(tree) float64, order ...string) (claim.Table,
+	claim.Plot) {
 	t := claim.Table{Title: title, Header: append([]string{"k"}, order...)}
 	c := plot.Chart{Title: title, XTitle: "k", YTitle: unit, LogY: true}
 	for _, name := range order {
@@ -40,10 +41,11 @@ var generators = claim.Claim{
 			"INT-label": func(tree) float64 { return 0 }, "INT-path": tree.pathGenerators, "HULA": tree.hulaGenerators, "Pingmesh": tree.pingGenerators,
 		}
 		t, p := compareModels("probe generators", "devices", models, "INT-label", "INT-path", "HULA", "Pingmesh")
-		res := claim.Result{Measured: "0 at every size", Pass: true, Tables: []claim.Table{t}, Plots: []claim.Plot{p}, Notes: []string{
-			"HULA: every ToR; INT-path: one where no switch has an odd number of links to others, otherwise one per odd switch; Pingmesh: hosts and ToRs, as the paper counts",
-			"computed, not simulated: all other claims here run without probes",
-		}}
+		res := claim.Result{Measured: "0 at every size", Pass: true, Tables: []claim.Table{t}, Plots: []claim.Plot{p},
+			Notes: []string{
+				"HULA: every ToR; INT-path: one where no switch has an odd number of links to others, otherwise one per odd switch; Pingmesh: hosts and ToRs, as the paper counts",
+				"computed, not simulated: all other claims here run without probes",
+			}}
 		for _, k := range sizes {
 			n := newTree(k)
 			res.Pass = res.Pass && n.pingGenerators() > max(n.hulaGenerators(), n.pathGenerators())
@@ -67,7 +69,8 @@ var bandwidth = claim.Claim{
 	Says:      "INT-label takes the least bandwidth for network-wide telemetry at every size of the fat-tree; HULA's is always far above, and Pingmesh's grows with size",
 	Published: "INT-label least, HULA most",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		t, p := compareModels("bytes on links per telemetry interval", "bytes", bandwidthModels, "INT-label", "INT-path", "HULA", "Pingmesh")
+		t, p := compareModels("bytes on links per telemetry interval", "bytes", bandwidthModels, "INT-label",
+			"INT-path", "HULA", "Pingmesh")
 		res := claim.Result{Tables: []claim.Table{t}, Plots: []claim.Plot{p}, Notes: modelNotes}
 		// The model of labels must not be too favourable: compare it with the simulator.
 		l := newLab(baseA, o.Seed)

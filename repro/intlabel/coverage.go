@@ -12,9 +12,10 @@ var ratio = claim.Claim{
 	Says:      "this share of active ports is labelled in every telemetry interval that is twice the labelling interval, and over 98 % in one of 1.6 times",
 	Published: "99.72 % at 2, above 98 % at 1.6",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5}, func(l *lab, v float64) {
-			l.interval, l.packets = millis(100/v), o.Pick(80_000, 15_000)
-		})
+		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5},
+			func(l *lab, v float64) {
+				l.interval, l.packets = millis(100/v), o.Pick(80_000, 15_000)
+			})
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
@@ -37,7 +38,8 @@ var ratio = claim.Claim{
 		}
 		res.Measured = res.Measured[:len(res.Measured)-2]
 		res.Tables = []claim.Table{table("by telemetry interval / labelling interval", "ratio", points)}
-		res.Plots = []claim.Plot{chart("coverage", "telemetry interval / labelling interval", "coverage", points, func(p point) float64 { return p.coverage() }, baseA, baseB)}
+		res.Plots = []claim.Plot{chart("coverage", "telemetry interval / labelling interval", "coverage", points,
+			func(p point) float64 { return p.coverage() }, baseA, baseB)}
 		return res, nil
 	},
 }
@@ -57,7 +59,8 @@ var trafficRate = claim.Claim{
 			return claim.Result{}, err
 		}
 		a, b := pointsOf(points, baseA), pointsOf(points, baseB)
-		res := claim.Result{Pass: true, Notes: []string{setting + "; here the rate of the two servers varies, T = 50 ms"}}
+		res := claim.Result{Pass: true,
+			Notes: []string{setting + "; here the rate of the two servers varies, T = 50 ms"}}
 		for _, list := range [][]point{a, b} {
 			first, last := list[0], list[len(list)-1]
 			res.Pass = res.Pass && last.coverage() > first.coverage() && last.load.Share() < first.load.Share()
@@ -74,9 +77,11 @@ var trafficRate = claim.Claim{
 		res.Pass = res.Pass && above == len(a)
 		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run)")
 		res.Tables = []claim.Table{table("by rate of a server", "Mb/s", points)}
-		share := chart("bandwidth of labels", "Mb/s of a server", "labels / all bytes", points, func(p point) float64 { return p.load.Share() }, baseA, baseB)
+		share := chart("bandwidth of labels", "Mb/s of a server", "labels / all bytes", points,
+			func(p point) float64 { return p.load.Share() }, baseA, baseB)
 		share.Suffix = "-share"
-		cover := chart("coverage", "Mb/s of a server", "coverage", points, func(p point) float64 { return p.coverage() }, baseA, baseB)
+		cover := chart("coverage", "Mb/s of a server", "coverage", points,
+			func(p point) float64 { return p.coverage() }, baseA, baseB)
 		cover.Suffix = "-coverage"
 		res.Plots = []claim.Plot{cover, share}
 		return res, nil
@@ -88,10 +93,11 @@ var trade = claim.Claim{
 	Says:      "shorter labelling intervals raise coverage and cost bandwidth; the turning point is at about 60 ms, where coverage is above 98 %",
 	Published: "turning point at 60 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140}, func(l *lab, v float64) {
-			l.interval, l.rate = millis(v), 2*perServer
-			l.packets = o.Pick(120_000, 25_000)
-		})
+		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140},
+			func(l *lab, v float64) {
+				l.interval, l.rate = millis(v), 2*perServer
+				l.packets = o.Pick(120_000, 25_000)
+			})
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
@@ -106,11 +112,13 @@ var trade = claim.Claim{
 				res.Pass = res.Pass && list[i].load.Share() < list[i-1].load.Share()
 			}
 			res.Pass = res.Pass && list[2].coverage() > 0.98 && list[5].coverage() < list[2].coverage()
-			res.Measured += fmt.Sprintf("%s %s at 60 ms, %s at 100 ms; ", s.name, percent(list[2].coverage()), percent(list[4].coverage()))
+			res.Measured += fmt.Sprintf("%s %s at 60 ms, %s at 100 ms; ", s.name, percent(list[2].coverage()),
+				percent(list[4].coverage()))
 		}
 		res.Measured = res.Measured[:len(res.Measured)-2]
 		res.Tables = []claim.Table{table("by labelling interval", "T (ms)", points)}
-		res.Plots = []claim.Plot{chart("coverage", "T (ms)", "coverage", points, func(p point) float64 { return p.coverage() }, baseA, baseB)}
+		res.Plots = []claim.Plot{chart("coverage", "T (ms)", "coverage", points,
+			func(p point) float64 { return p.coverage() }, baseA, baseB)}
 		return res, nil
 	},
 }
@@ -131,7 +139,8 @@ var steady = claim.Claim{
 			setting + "; here at 10 Mb/s, so that every port has packets in every 20 ms",
 			"passes when every window of T = 20 ms is at 100 %, and the worst window of T = 100 ms is below that of 20 ms",
 		}}
-		t := claim.Table{Title: "windows of 100 ms", Header: []string{"T (ms)", "windows", "below 100 %", "worst", "mean"}}
+		t := claim.Table{Title: "windows of 100 ms",
+			Header: []string{"T (ms)", "windows", "below 100 %", "worst", "mean"}}
 		c := claim.Plot{}
 		c.Chart.Title, c.Chart.XTitle, c.Chart.YTitle = "coverage over time", "s", "coverage"
 		var worst []float64
@@ -149,7 +158,8 @@ var steady = claim.Claim{
 			c.Chart.Series = append(c.Chart.Series, l)
 		}
 		res.Pass = worst[0] == 1 && worst[len(worst)-1] < 1
-		res.Measured = fmt.Sprintf("worst window %s with T = 20 ms, %s with T = 100 ms", percent(worst[0]), percent(worst[len(worst)-1]))
+		res.Measured = fmt.Sprintf("worst window %s with T = 20 ms, %s with T = 100 ms", percent(worst[0]),
+			percent(worst[len(worst)-1]))
 		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{c}
 		return res, nil
 	},

@@ -35,10 +35,12 @@ var exports = claim.Claim{
 		a, b := runsAt100(points)
 		less := 1 - float64(b.exports)/float64(a.exports)
 		res := claim.Result{
-			Measured: fmt.Sprintf("%.1f %% fewer: %d instead of %d", 100*less, b.exports, a.exports), Pass: less >= 0.352,
+			Measured: fmt.Sprintf("%.1f %% fewer: %d instead of %d", 100*less, b.exports,
+				a.exports), Pass: less >= 0.352,
 			Notes:  []string{setting + "; f(i) = 1 from one label on (F1), the paper's default; passes when the saving is at least the published one, and positive at every T"},
 			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
-			Plots:  []claim.Plot{chart("packets with labels", "T (ms)", "packets", points, func(p point) float64 { return float64(p.exports) }, baseA, baseB)},
+			Plots: []claim.Plot{chart("packets with labels", "T (ms)", "packets", points,
+				func(p point) float64 { return float64(p.exports) }, baseA, baseB)},
 		}
 		la, lb := pointsOf(points, baseA), pointsOf(points, baseB)
 		for i := range la {
@@ -60,11 +62,13 @@ var redundant = claim.Claim{
 		a, b := runsAt100(points)
 		more, less := float64(b.labels)/float64(a.labels)-1, 1-float64(b.exports)/float64(a.exports)
 		return claim.Result{
-			Measured: fmt.Sprintf("%.1f %% more labels, %.1f %% fewer exported packets, at T = 100 ms", 100*more, 100*less),
-			Pass:     more > 0 && more < less,
-			Notes:    []string{setting + "; passes when labels grow by a smaller share than exported packets shrink"},
-			Tables:   []claim.Table{table("10,000 packets", "T (ms)", points)},
-			Plots:    []claim.Plot{chart("labels written", "T (ms)", "labels", points, func(p point) float64 { return float64(p.labels) }, baseA, baseB)},
+			Measured: fmt.Sprintf("%.1f %% more labels, %.1f %% fewer exported packets, at T = 100 ms", 100*more,
+				100*less),
+			Pass:   more > 0 && more < less,
+			Notes:  []string{setting + "; passes when labels grow by a smaller share than exported packets shrink"},
+			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
+			Plots: []claim.Plot{chart("labels written", "T (ms)", "labels", points,
+				func(p point) float64 { return float64(p.labels) }, baseA, baseB)},
 		}, nil
 	},
 }
@@ -76,7 +80,8 @@ var histogram = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		linear := strategy{name: "Base B, f(i) = i/5", odds: label.ProbabilityF2(5)}
 		all := []strategy{baseA, baseB, linear}
-		labs, xs := labsFor(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
+		labs, xs := labsFor(o, all, []float64{50},
+			func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
@@ -86,7 +91,8 @@ var histogram = claim.Claim{
 			"passes when all five parts of the claim hold for F1, the paper's default f; i/5 (MAX_hop, as in the code) is shown beside it: with it one label is the most frequent number, but few packets have five, and with F1 a packet that is labelled once is labelled by all switches after it, so that packets with one label are only those first labelled by the last switch",
 		}}
 		t := claim.Table{Title: "packets by number of labels", Header: []string{"strategy", "1", "2", "3", "4", "5"}}
-		c := plot.Chart{Title: "labelling times", XTitle: "labels", YTitle: "packets", Groups: []string{"1", "2", "3", "4", "5"}}
+		c := plot.Chart{Title: "labelling times", XTitle: "labels", YTitle: "packets",
+			Groups: []string{"1", "2", "3", "4", "5"}}
 		for _, p := range points {
 			row, s := []string{p.name}, plot.Series{Name: p.name}
 			for _, n := range p.times[1:] {
@@ -99,14 +105,16 @@ var histogram = claim.Claim{
 		v := claim.Table{Title: "parts of the claim", Header: []string{"part", "F1", "i/5"}}
 		other := histogramParts(points[0].times, points[2].times)
 		held := 0
-		for i, name := range []string{"Base A falls from 1 to 5", "fewer with 1 and 2 than Base A", "more with 4 and 5 than Base A", "one label most frequent", "five labels next"} {
+		for i, name := range []string{"Base A falls from 1 to 5", "fewer with 1 and 2 than Base A",
+			"more with 4 and 5 than Base A", "one label most frequent", "five labels next"} {
 			v.Row(name, yesOrNo(parts[i]), yesOrNo(other[i]))
 			if parts[i] {
 				held++
 			}
 		}
 		res.Pass = held == len(parts)
-		res.Measured = fmt.Sprintf("%d of 5 parts; Base A %v, Base B %v", held, points[0].times[1:], points[1].times[1:])
+		res.Measured = fmt.Sprintf("%d of 5 parts; Base A %v, Base B %v", held, points[0].times[1:],
+			points[1].times[1:])
 		res.Tables, res.Plots = []claim.Table{t, v}, []claim.Plot{{Chart: c}}
 		return res, nil
 	},
@@ -138,25 +146,29 @@ var rest = claim.Claim{
 	Published: "labels fall, exported packets rise, from T1 = 0 to T",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		b := strategy{name: "Base B", odds: label.ProbabilityF1()}
-		labs, xs := labsFor(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1}, func(l *lab, v float64) { l.rest, l.toLastPacket = v, true })
+		labs, xs := labsFor(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1},
+			func(l *lab, v float64) { l.rest, l.toLastPacket = v, true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
 		}
 		first, last := points[0], points[len(points)-1]
 		res := claim.Result{
-			Measured: fmt.Sprintf("labels %d to %d, exported packets %d to %d", first.labels, last.labels, first.exports, last.exports),
-			Pass:     true,
-			Notes:    []string{setting + "; T = 50 ms, 10,000 packets, F1; passes when both change as published at every step, up to 1 % of noise"},
-			Tables:   []claim.Table{table("10,000 packets", "T1/T", points)},
+			Measured: fmt.Sprintf("labels %d to %d, exported packets %d to %d", first.labels, last.labels,
+				first.exports, last.exports),
+			Pass:   true,
+			Notes:  []string{setting + "; T = 50 ms, 10,000 packets, F1; passes when both change as published at every step, up to 1 % of noise"},
+			Tables: []claim.Table{table("10,000 packets", "T1/T", points)},
 		}
 		for i := 1; i < len(points); i++ {
 			p, q := points[i-1], points[i]
-			res.Pass = res.Pass && float64(q.labels) <= 1.01*float64(p.labels) && float64(q.exports) >= 0.99*float64(p.exports)
+			res.Pass = res.Pass && float64(q.labels) <= 1.01*float64(p.labels) &&
+				float64(q.exports) >= 0.99*float64(p.exports)
 		}
 		res.Pass = res.Pass && last.labels < first.labels && last.exports > first.exports
 		c := plot.Chart{Title: "rest time", XTitle: "T1/T", YTitle: "of 10,000 packets"}
-		labels, packets := curveOf(points, b, func(p point) float64 { return float64(p.labels) }), curveOf(points, b, func(p point) float64 { return float64(p.exports) })
+		labels, packets := curveOf(points, b, func(p point) float64 { return float64(p.labels) }), curveOf(points, b,
+			func(p point) float64 { return float64(p.exports) })
 		labels.Name, packets.Name = "labels", "exported packets"
 		c.Series = []plot.Series{labels, packets}
 		res.Plots = []claim.Plot{{Chart: c}}
@@ -174,23 +186,26 @@ var oddsOrder = claim.Claim{
 			{name: "F2: labels / (MAX_hop - 1)", odds: label.ProbabilityF2(4)},
 			{name: "F3: F2 times interval / T", odds: label.GrowWithTime(label.ProbabilityF2(4))},
 		}
-		labs, xs := labsFor(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
+		labs, xs := labsFor(o, all, []float64{50},
+			func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
 		}
 		a, b, c := points[0].exports, points[1].exports, points[2].exports
-		bars := plot.Chart{Title: "probability functions", YTitle: "of 10,000 packets", Groups: []string{"F1", "F2", "F3"}, Series: []plot.Series{{Name: "labels"}, {Name: "exported packets"}}}
+		bars := plot.Chart{Title: "probability functions", YTitle: "of 10,000 packets",
+			Groups: []string{"F1", "F2", "F3"}, Series: []plot.Series{{Name: "labels"}, {Name: "exported packets"}}}
 		for _, p := range points {
 			bars.Series[0].Y = append(bars.Series[0].Y, float64(p.labels))
 			bars.Series[1].Y = append(bars.Series[1].Y, float64(p.exports))
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%d, %d and %d exported packets; %d, %d and %d labels", a, b, c, points[0].labels, points[1].labels, points[2].labels),
-			Pass:     a < b && b < c,
-			Notes:    []string{setting + "; T = 50 ms, 10,000 packets; F2 and F3 with MAX_hop - 1 = 4, as in the paper's text; judged by exported packets"},
-			Tables:   []claim.Table{table("10,000 packets", "T (ms)", points)},
-			Plots:    []claim.Plot{{Chart: bars}},
+			Measured: fmt.Sprintf("%d, %d and %d exported packets; %d, %d and %d labels", a, b, c, points[0].labels,
+				points[1].labels, points[2].labels),
+			Pass:   a < b && b < c,
+			Notes:  []string{setting + "; T = 50 ms, 10,000 packets; F2 and F3 with MAX_hop - 1 = 4, as in the paper's text; judged by exported packets"},
+			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
+			Plots:  []claim.Plot{{Chart: bars}},
 		}, nil
 	},
 }

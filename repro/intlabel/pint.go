@@ -89,16 +89,19 @@ var tracePackets = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		res := claim.Result{Pass: followed == 1, Notes: []string{traceNote, "INT-label: a followed flow of one packet in the simulator; passes when its one export holds all 5 hops"}}
+		res := claim.Result{Pass: followed == 1,
+			Notes: []string{traceNote, "INT-label: a followed flow of one packet in the simulator; passes when its one export holds all 5 hops"}}
 		t := claim.Table{Title: "packets until the path is known", Header: []string{"hops", "INT-label", "INT", "PINT"}}
-		c := plot.Chart{Title: "packets until the path is known", XTitle: "hops", YTitle: "packets", Series: []plot.Series{{Name: "INT-label, INT"}, {Name: "PINT"}}}
+		c := plot.Chart{Title: "packets until the path is known", XTitle: "hops", YTitle: "packets",
+			Series: []plot.Series{{Name: "INT-label, INT"}, {Name: "PINT"}}}
 		for i, h := range traceHops {
 			t.Row(fmt.Sprint(h), "1", "1", fmt.Sprintf("%.1f", mean[i]))
 			c.Series[0].X, c.Series[0].Y = append(c.Series[0].X, float64(h)), append(c.Series[0].Y, 1)
 			c.Series[1].X, c.Series[1].Y = append(c.Series[1].X, float64(h)), append(c.Series[1].Y, mean[i])
 			res.Pass = res.Pass && mean[i] > 1 && (i == 0 || mean[i] > mean[i-1])
 		}
-		res.Measured = fmt.Sprintf("%d packet for 5 hops; PINT %.1f for 5, %.1f for 25", followed, mean[1], mean[len(mean)-1])
+		res.Measured = fmt.Sprintf("%d packet for 5 hops; PINT %.1f for 5, %.1f for 25", followed, mean[1],
+			mean[len(mean)-1])
 		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: c}}
 		return res, nil
 	},
@@ -134,7 +137,8 @@ var traceBits = claim.Claim{
 			res.Pass = res.Pass && bits[0] < bits[1] && bits[0] < bits[2]
 			below = below && bits[3] < bits[2]
 			if h == 5 {
-				res.Measured = fmt.Sprintf("5 hops: INT-label %.0f, INT %.0f, PINT %.0f, switch numbers only %.0f", bits[0], bits[1], bits[2], bits[3])
+				res.Measured = fmt.Sprintf("5 hops: INT-label %.0f, INT %.0f, PINT %.0f, switch numbers only %.0f",
+					bits[0], bits[1], bits[2], bits[3])
 			}
 		}
 		res.Notes = append(res.Notes, "with switch numbers only INT-label is below PINT at every length: "+yesOrNo(below))

@@ -61,13 +61,15 @@ func makeTightTestbeds(ctx context.Context, o claim.Options) ([]tightTestbed, er
 			return nil, fmt.Errorf("load %v: %w", load, err)
 		}
 		t.slots = int(l.queue / slot)
-		labs, xs := labsFor(o, []strategy{noTelemetry, baseA, baseB, hulaPackets, hulaBytes}, []float64{10, 20, 50, 100}, func(p *lab, v float64) {
-			p.packets, p.link, p.queue, p.interval = l.packets, l.link, l.queue, millis(v)
-			if p.name == hulaPackets.name {
-				p.probeSize = userFrame
-			}
-		})
-		if t.points, err = sweep(ctx, claim.Options{Seed: o.Seed, Quick: o.Quick, Progress: part}, labs, xs); err != nil {
+		labs, xs := labsFor(o, []strategy{noTelemetry, baseA, baseB, hulaPackets, hulaBytes},
+			[]float64{10, 20, 50, 100}, func(p *lab, v float64) {
+				p.packets, p.link, p.queue, p.interval = l.packets, l.link, l.queue, millis(v)
+				if p.name == hulaPackets.name {
+					p.probeSize = userFrame
+				}
+			})
+		if t.points, err = sweep(ctx, claim.Options{Seed: o.Seed, Quick: o.Quick, Progress: part}, labs,
+			xs); err != nil {
 			return nil, err
 		}
 		all = append(all, t)
@@ -106,17 +108,22 @@ func closestToPaper(all []tightTestbed) *tightTestbed {
 
 // lossEvidence tabulates all testbeds, and plots the closest beside the published ends.
 func lossEvidence(all []tightTestbed) ([]claim.Table, []claim.Plot) {
-	t := claim.Table{Title: "user packets lost", Header: []string{"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry", "interval (ms)", "user packets", "lost", "share", "probes sent"}}
+	t := claim.Table{Title: "user packets lost",
+		Header: []string{"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry",
+			"interval (ms)", "user packets", "lost", "share", "probes sent"}}
 	for _, in := range all {
 		for _, p := range in.points {
-			t.Row(fmt.Sprint(in.load), fmt.Sprintf("%.2f", float64(in.link)/1e6), fmt.Sprint(in.slots), p.name, fmt.Sprint(p.x),
+			t.Row(fmt.Sprint(in.load), fmt.Sprintf("%.2f", float64(in.link)/1e6), fmt.Sprint(in.slots), p.name,
+				fmt.Sprint(p.x),
 				fmt.Sprint(p.sent), fmt.Sprint(p.dropped), percent(lostOf(p)), fmt.Sprint(p.probes))
 		}
 	}
 	best := closestToPaper(all)
-	c := chart(fmt.Sprintf("user packets lost, busiest link at %.0f %%", 100*best.load), "labelling or probing interval (ms)", "share of user packets lost",
+	c := chart(fmt.Sprintf("user packets lost, busiest link at %.0f %%", 100*best.load),
+		"labelling or probing interval (ms)", "share of user packets lost",
 		best.points, lostOf, noTelemetry, baseA, baseB, hulaPackets, hulaBytes)
-	c.Chart.Series = append(c.Chart.Series, plot.Series{Name: "HULA, published ends", X: []float64{10, 100}, Y: []float64{0.12, 0.05}, Dashed: true})
+	c.Chart.Series = append(c.Chart.Series,
+		plot.Series{Name: "HULA, published ends", X: []float64{10, 100}, Y: []float64{0.12, 0.05}, Dashed: true})
 	return []claim.Table{t}, []claim.Plot{c}
 }
 
@@ -174,8 +181,9 @@ var probeLossShare = claim.Claim{
 		best := closestToPaper(all)
 		first, last := best.lossAtEnds(hulaPackets)
 		res := claim.Result{
-			Measured: fmt.Sprintf("%s at 10 ms, %s at 100 ms, with the busiest link at %.0f %%", percent(first), percent(last), 100*best.load),
-			Pass:     first > 0.06 && first < 0.24 && last > 0.025 && last < 0.1,
+			Measured: fmt.Sprintf("%s at 10 ms, %s at 100 ms, with the busiest link at %.0f %%", percent(first),
+				percent(last), 100*best.load),
+			Pass: first > 0.06 && first < 0.24 && last > 0.025 && last < 0.1,
 			Notes: append([]string{
 				"passes when both ends are between half and twice the published; the load whose loss at 10 ms is closest is used, so that the loss at 100 ms is a prediction",
 				"queues that are long enough for the users' own bursts hold the few probes of 100 ms as well; the paper's 5 % may come from something it does not describe, such as the CPU that all its software switches share",

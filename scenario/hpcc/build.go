@@ -17,16 +17,16 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// Options are what a user says beside the files.
+// Options are what a user sets besides the files.
 type Options struct {
 	Seed uint64
 	// AsDCQCN runs a congestion control that Weft does not have with DCQCN,
-	// instead of refusing.
+	// instead of an error.
 	AsDCQCN bool
 }
 
 // ErrControl is wrapped by Build's error about a congestion control that Weft
-// does not have: Options.AsDCQCN is the way out.
+// does not have; Options.AsDCQCN avoids it.
 var ErrControl = errors.New("congestion control that Weft does not have")
 
 // Setup is a run ready to start.
@@ -34,7 +34,7 @@ type Setup struct {
 	Fabric *topo.Fabric
 	Routes *topo.Routes
 	Sim    sim.Config
-	Flows  []traffic.Flow // by start, each with the source port the original gives it
+	Flows  []traffic.Flow // by start, each with the original's source port
 	Stop   model.Time
 
 	Down *Outage // nil if no link goes down
@@ -50,7 +50,7 @@ type Setup struct {
 	Ignored []string // keys without effect
 }
 
-// Outage is a link that goes down for good, and the routes from then on.
+// Outage is a link that goes down permanently, and the routes from then on.
 type Outage struct {
 	At     model.Time
 	Port   model.Port // one end of the link
@@ -71,7 +71,7 @@ const (
 	firstPort = 10000 // source ports count up from here for each pair, modulo 2^16
 )
 
-// Build reads the files that a configuration names and sets up its run.
+// Build reads the files of a configuration and sets up its run.
 func Build(c *Config, o Options) (*Setup, error) {
 	own := *c // options may change the mode
 	c = &own
@@ -92,8 +92,7 @@ func Build(c *Config, o Options) (*Setup, error) {
 	return s, nil
 }
 
-// Network makes the simulation: flows waiting for their time, the fault in
-// place.
+// Network builds the simulation, with flows and fault scheduled.
 func (s *Setup) Network() (*sim.Network, error) {
 	n, err := sim.New(s.Routes, s.Sim)
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *Setup) readFabric(c *Config) error {
 	}
 	s.Fabric = f
 	if n := len(hiddenPorts(f)); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d links carry nothing: of parallel links the original uses the last one", n))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d links carry nothing: the original uses the last one of parallel links", n))
 	}
 	return s.readRoutes(c)
 }
@@ -188,7 +187,7 @@ func (s *Setup) readRoutes(c *Config) error {
 	}
 	link, ok := s.lastLink(c.Down.A, c.Down.B)
 	if !ok {
-		return c.errorf("LINK_DOWN", "LINK_DOWN: there is no link between nodes %d and %d, want one", c.Down.A, c.Down.B)
+		return c.errorf("LINK_DOWN", "LINK_DOWN: no link between nodes %d and %d, want one", c.Down.A, c.Down.B)
 	}
 	after, err := routesOf(s.Fabric, overrides, link)
 	if err != nil {
@@ -198,7 +197,7 @@ func (s *Setup) readRoutes(c *Config) error {
 	return nil
 }
 
-// lastLink finds the link between two nodes that the original knows.
+// lastLink returns the link between two nodes that the original uses.
 func (s *Setup) lastLink(a, b model.NodeID) (int, bool) {
 	if !s.Fabric.HasNode(a) || !s.Fabric.HasNode(b) {
 		return 0, false
@@ -228,13 +227,13 @@ func (s *Setup) readFlows(c *Config) error {
 	free := make([]bool, len(s.Fabric.Nodes())) // of congestion control
 	for _, id := range c.NoCC {
 		if !s.isHost(id) {
-			return c.errorf("NO_CC_NODE", "NO_CC_NODE %d is no host of %s, want one", id, c.Topology)
+			return c.errorf("NO_CC_NODE", "NO_CC_NODE %d is not a host of %s, want one", id, c.Topology)
 		}
 		free[id] = true
 	}
 	for _, id := range c.Agents {
 		if !s.isHost(id) {
-			return c.errorf("AGENT_NODE", "AGENT_NODE %d is no host of %s, want one", id, c.Topology)
+			return c.errorf("AGENT_NODE", "AGENT_NODE %d is not a host of %s, want one", id, c.Topology)
 		}
 	}
 	late, far := 0, 0
@@ -248,15 +247,14 @@ func (s *Setup) readFlows(c *Config) error {
 		if hops, ok := s.Routes.Distance(f.Src, s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > congestion.MaxHops && c.Mode == HPCC {
 			far++
 		}
-		// The time is a double there, and what it falls short of a nanosecond
-		// is cut off.
+		// The time is a double there, truncated to nanoseconds.
 		f.Start = engine.OfNS3(float64(f.Start) / 1e9).Model()
 		if f.Start > s.Stop {
 			late++
 		}
 	}
 	if far > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header has no room for them, so their rates never change", far, len(s.Flows), congestion.MaxHops))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header cannot hold them, so their rates never change", far, len(s.Flows), congestion.MaxHops))
 	}
 	if late > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows start after the end of the run at %v (SIMULATOR_STOP_TIME)", late, len(s.Flows), s.Stop))

@@ -4,7 +4,7 @@
 // scenario's and sim's work; topologies and flow files are read by topo/file
 // and sim/traffic.
 //
-// docs/hpcc.md lists the keys and what differs from the original on purpose.
+// docs/hpcc.md lists the keys and the intended differences.
 package hpcc
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// Config is a configuration file. Keys that the file leaves out have the
-// original's values; where those cannot work, the values of its example.
+// Config is a configuration file. Omitted keys have the original's values;
+// where those cannot work, the values of its example.
 type Config struct {
-	File string // what was read; complaints name it
+	File string // its name in errors
 
-	// Input files as the configuration spells them; Build looks for them.
+	// Input files as the configuration spells them; Build finds them.
 	Topology, Flows, Routes string
-	// Output files, by the same spelling.
+	// Output files, as the configuration spells them.
 	FCT, PFC string
 
 	Stop    model.Time
@@ -35,8 +35,8 @@ type Config struct {
 
 	Mode  Mode // of congestion control
 	DCQCN congestion.DCQCNParams
-	// What other controls add. They share gain, increases and minimum rate with
-	// DCQCN.
+	// Parameters of other controls. They share gain, increases and minimum rate
+	// with DCQCN.
 	HPCC    congestion.HPCCParams
 	DCTCPAI model.Rate
 
@@ -48,26 +48,26 @@ type Config struct {
 	Buffer       model.Bytes // of each switch
 	Window       bool
 	GlobalWindow bool // every flow has the largest window of any pair
-	VarWindow    bool // that shrinks with the rate
+	VarWindow    bool // scale the window by the rate
 	RateBound    bool // pace at the rate of congestion control
 	AckFirst     bool // hosts send acknowledgements by a queue that is never paused
 
-	ErrorRate float64 // of links that have none of their own
+	ErrorRate float64 // of links that have no error rate
 	Down      LinkDown
 
-	// Hawkeye tells whether the file has keys of Hawkeye's fork.
+	// Hawkeye reports whether the file has keys of Hawkeye's fork.
 	Hawkeye   bool
-	Agents    []model.NodeID // hosts that watch their round-trip times
-	Threshold time.Duration  // above which they ask
+	Agents    []model.NodeID // hosts that measure their round-trip times
+	Threshold time.Duration  // above which they poll
 	Epoch     time.Duration  // of telemetry
 	NoCC      []model.NodeID // hosts that send without congestion control
 
-	// Ignored lists what the file says to no effect, one sentence per reason.
+	// Ignored lists keys without effect, one sentence per reason.
 	Ignored []string
 
 	bufferSize  uint64 // as written: its unit depends on Hawkeye
 	ackInterval uint64
-	line        map[string]int // where each key stands
+	line        map[string]int // of each key
 	notes       []string
 }
 
@@ -96,15 +96,15 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", int(m))
 }
 
-// LinkDown takes the link between two nodes down for good. A zero After is no
-// such fault.
+// LinkDown takes the link between two nodes down permanently. A zero After is
+// no fault.
 type LinkDown struct {
 	After time.Duration // from linkDownBase on
 	A, B  model.NodeID
 }
 
-// linkDownBase is when the original's clock for LINK_DOWN starts: its
-// workloads begin two seconds in.
+// linkDownBase is when the original's clock for LINK_DOWN starts: its workloads
+// start at two seconds.
 const linkDownBase = model.Time(2 * time.Second)
 
 // maxConfig bounds a configuration file. Real ones have 60 lines.
@@ -125,7 +125,7 @@ func Read(path string) (*Config, error) {
 }
 
 // Parse reads the bytes of a configuration file: a line "KEY value…" for each
-// key, empty lines, and comments from a word that begins with # or //. Errors
+// key, empty lines, and comments from a word that starts with # or //. Errors
 // are *file.Error.
 func Parse(name string, data []byte) (*Config, error) {
 	if len(data) > maxConfig {
@@ -143,7 +143,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		}
 		name, values := words[0], words[1:]
 		if first, twice := c.line[name]; twice {
-			c.notes = append(c.notes, fmt.Sprintf("%s stands on lines %d and %d of %s: the last counts", name, first, no, c.File))
+			c.notes = append(c.notes, fmt.Sprintf("%s is on lines %d and %d of %s: the last one applies", name, first, no, c.File))
 		}
 		c.line[name] = no
 		k, known := keys[name]
@@ -183,7 +183,7 @@ func defaults(name string) *Config {
 	return c
 }
 
-// resolveDependent settles what depends on several keys.
+// resolveDependent sets what depends on several keys.
 func (c *Config) resolveDependent() error {
 	for _, key := range []string{"TOPOLOGY_FILE", "FLOW_FILE"} {
 		if c.line[key] == 0 {
@@ -194,15 +194,15 @@ func (c *Config) resolveDependent() error {
 	if c.Hawkeye {
 		c.Buffer = model.Bytes(c.bufferSize) * model.KiB
 	}
-	// The original sets its milestone anew with every packet, so it acknowledges
-	// all packets once so many bytes have come.
+	// The original resets its milestone with every packet, so it acknowledges
+	// every packet after that many bytes.
 	if n := c.ackInterval; n > uint64(c.Payload) {
 		c.notes = append(c.notes, fmt.Sprintf("L2_ACK_INTERVAL %d: every packet is acknowledged, in the original every one after the first %d bytes", n, n))
 	}
 	return nil
 }
 
-// fields splits a line into words, comments left out.
+// fields splits a line into words, without comments.
 func fields(line string) []string {
 	words := strings.Fields(line)
 	for i, w := range words {
@@ -213,7 +213,7 @@ func fields(line string) []string {
 	return words
 }
 
-// errorf complains about a key, at its line.
+// errorf returns an error about a key, at its line.
 func (c *Config) errorf(key, format string, args ...any) error {
 	return &file.Error{File: c.File, Line: c.line[key], Msg: fmt.Sprintf(format, args...)}
 }

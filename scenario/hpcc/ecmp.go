@@ -22,29 +22,28 @@ func murmur3(seed uint32, words ...uint32) uint32 {
 	return h ^ h>>16
 }
 
-// hostSeed is what ns-3's own hash starts from; hosts with several ports
-// choose by it.
+// hostSeed is the seed of ns-3's hash; hosts with several ports choose by it.
 const hostSeed = 0x8badf00d
 
-// ecmp is how the original spreads flows over equal-cost ports: by a hash of
-// addresses and ports, seeded with the switch's id, modulo the next hops in the
-// order in which it found them.
+// ecmp reproduces the original's ECMP: a hash of addresses and ports, seeded
+// with the switch's id, modulo the next hops in the order in which it found
+// them.
 //
 // It finds them by a breadth-first search from each destination host, and
 // visits the neighbours of a node by their addresses in memory. Only those of
 // switches matter. A switch there is an object of 2 MB, which glibc's malloc
 // takes from the kernel one by one, from high addresses down; so a later switch
-// comes first. Here that order is stated: descending id.
+// comes first. Here that order is explicit: descending id.
 type ecmp struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
-	// visited is, by node, when the search from hosts attached like that host
-	// came by each node; nil for nodes that are no hosts.
+	// visited is, by node, when the search from hosts with the same links
+	// visited each node; nil for nodes that are not hosts.
 	visited [][]uint32
 }
 
-// newECMP prepares the order for a fabric without some of its links. The
-// routes are set once they are made with the spread's hash.
+// newECMP prepares the order for a fabric without some of its links. The routes
+// are set once they are computed with its hash.
 func newECMP(f *topo.Fabric, down []int) *ecmp {
 	s := &ecmp{fabric: f, visited: make([][]uint32, len(f.Nodes()))}
 	next := neighbours(f, down)
@@ -78,8 +77,8 @@ func neighbours(f *topo.Fabric, down []int) [][]model.NodeID {
 	return next
 }
 
-// search numbers the switches in the order a breadth-first search from a host
-// meets them, from 1; 0 is not met.
+// search numbers the switches in the order of a breadth-first search from a
+// host, from 1; 0 is not visited.
 func search(next [][]model.NodeID, from model.NodeID) []uint32 {
 	seen := make([]uint32, len(next))
 	queue := []model.NodeID{from}
@@ -101,11 +100,11 @@ func appendIDs(b []byte, ids []model.NodeID) []byte {
 	return b
 }
 
-// hash is a topo.Hash. Routes take hash mod n of the ports in ascending order;
-// what is returned makes that the port that the original takes.
+// hash is a topo.Hash. Routes use hash mod n of the ports in ascending order;
+// the result makes that the port that the original uses.
 func (s *ecmp) hash(key model.FlowKey, node model.NodeID, seed uint64) uint64 {
 	if !key.Src.Is4() || !key.Dst.Is4() {
-		return key.Hash(seed) // nothing the original knows
+		return key.Hash(seed) // the original does not know it
 	}
 	ports := s.routes.NextHops(node, key.Dst)
 	if len(ports) < 2 {
@@ -122,12 +121,12 @@ func (s *ecmp) hash(key model.FlowKey, node model.NodeID, seed uint64) uint64 {
 	if !ok || s.visited[dst] == nil {
 		return h
 	}
-	// The rest of h stays in, for tables with more or fewer ports than intended.
+	// The rest of h is kept, for tables with more or fewer ports than intended.
 	return h - pick + uint64(s.rank(node, ports, s.visited[dst], int(pick)))
 }
 
-// rank returns which of the ports, which ascend, is the next hop number pick in
-// the order of visits. Ports to the same neighbour keep their own order.
+// rank returns the index, among ascending ports, of the next hop number pick in
+// the order of visits. Ports to the same neighbour keep their order.
 func (s *ecmp) rank(node model.NodeID, ports []model.PortID, visited []uint32, pick int) int {
 	at := s.fabric.Node(node)
 	var few [32]uint32
@@ -140,8 +139,8 @@ func (s *ecmp) rank(node model.NodeID, ports []model.PortID, visited []uint32, p
 			down = down && when[i-1] > when[i]
 		}
 	}
-	// Files list links in some order of the switches, so it is nearly always
-	// one of these.
+	// Files usually list links in the order of the switches, so it is nearly
+	// always one of these.
 	if up {
 		return pick
 	}
@@ -162,8 +161,8 @@ func (s *ecmp) rank(node model.NodeID, ports []model.PortID, visited []uint32, p
 	panic("hpcc: ports without an order")
 }
 
-// routesOf computes the fabric's routes as the original does. Of parallel links
-// it knows only the last.
+// routesOf computes the fabric's routes as the original does. It uses only the
+// last of parallel links.
 func routesOf(f *topo.Fabric, overrides []topo.Override, without ...int) (*topo.Routes, error) {
 	down := append(hiddenPorts(f), without...)
 	s := newECMP(f, down)

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// key is what a configuration may say: something to set, or something that has
-// no effect here. A complaint of set goes on after the key's name.
+// key is a key of a configuration: one to set, or one without effect here. An
+// error of set follows the key's name.
 type key struct {
 	set     func(c *Config, values []string) error
 	ignored string // because …
@@ -21,11 +21,11 @@ type key struct {
 const (
 	whyDynamic = "thresholds are always dynamic, as they are in the original"
 	whyLinks   = "every link of the topology has its own"
-	whyChunk   = "every packet is acknowledged and senders go back to the missing byte"
-	whyTrace   = "packets are written as pcapng where the run asks for it"
-	whyQueue   = "queue depths of all ports are written where the run asks for it"
+	whyChunk   = "every packet is acknowledged and senders go back N to the missing byte"
+	whyTrace   = "packets are captured as pcapng with --pcap"
+	whyQueue   = "queue depths of all ports are written with --out"
 	whyControl = "HPCC-PINT is not among Weft's congestion controls"
-	whyDir     = "output goes where the run asks for it"
+	whyDir     = "output is written with --out"
 )
 
 var keys = map[string]key{
@@ -95,8 +95,8 @@ var keys = map[string]key{
 	"DIR":                       {ignored: whyDir},
 }
 
-// nearest says what an unknown key may have meant: those that begin most alike,
-// in whatever case.
+// nearest suggests keys for an unknown one: those with the longest common
+// prefix, ignoring case.
 func nearest(name string) string {
 	name = strings.ToUpper(name)
 	all := slices.Sorted(maps.Keys(keys))
@@ -106,7 +106,7 @@ func nearest(name string) string {
 		}
 		return n
 	}
-	most := 3 // fewer letters in common mean nothing
+	most := 3 // shorter prefixes mean nothing
 	for _, k := range all {
 		most = max(most, alike(k))
 	}

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// find returns where a file that the configuration names really is: as it
-// stands, in the configuration's own folder, or there without the first folder
-// of its name. Configurations live in mix/ and say mix/topology.txt, because
-// the original is run one folder up.
+// find returns the path of a file that the configuration names: as it is, in
+// the configuration's folder, or there without the first folder of its name.
+// Configurations are in mix/ and say mix/topology.txt, because the original is
+// run one folder up.
 func (c *Config) find(key, name string) (string, error) {
 	tries := []string{name}
 	if !filepath.IsAbs(name) {
@@ -33,5 +33,5 @@ func (c *Config) find(key, name string) (string, error) {
 			return "", c.errorf(key, "%s %v", key, err)
 		}
 	}
-	return "", c.errorf(key, "%s %s is not there, want a file; tried %s", key, name, strings.Join(slices.Compact(tries), ", "))
+	return "", c.errorf(key, "%s %s does not exist, want a file; tried %s", key, name, strings.Join(slices.Compact(tries), ", "))
 }

@@ -21,21 +21,21 @@ func (s *Setup) addPFCNotes(c *Config) {
 	s.Notes = append(s.Notes, s.shortHeadroom(c)...)
 }
 
-// load is the most that can wait in one switch, by where it came in.
+// load is the maximum that can be queued in one switch, by ingress port.
 type load struct {
 	mmu   mmu.Config
 	total model.Bytes
 	ports []model.Bytes // by port - 1
-	flows []int         // whose data comes in there
+	flows []int         // whose data arrives there
 }
 
-// margin is how near a port can come to pausing its sender: what it can hold in
-// the shared room, and what pauses.
+// margin returns how close a port can come to pausing its sender: what it can
+// hold in the shared buffer, and what pauses.
 func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	reserve := l.mmu.Reserve
 	shared = max(0, l.ports[port]-reserve)
-	// One queue's reserve is left out of the others' share; the rest of their
-	// reserves is not, which errs to the side of pausing.
+	// One queue's reserve is subtracted from the others' share; the rest of
+	// their reserves is not, which errs on the side of pausing.
 	free := max(0, l.mmu.SharedBytes()-max(0, l.total-reserve))
 	alpha := l.mmu.Ports[port].Alpha
 	return shared, free * model.Bytes(alpha.Num) / model.Bytes(alpha.Den)
@@ -46,11 +46,11 @@ func (l *load) fires(port int) bool {
 	return shared >= xoff
 }
 
-// pfcCannotFire says that PFC cannot fire, if that is so: a sender is paused when
-// enough bytes of one port wait, and what all flows have on their way together
-// is less. A flow has at most its window on its way, or its size. Where packets
-// are lost they are sent again while old ones are still there, so nothing is
-// said.
+// pfcCannotFire returns a note that PFC cannot fire, if that is so: a sender is
+// paused when enough bytes of one port are queued, and all flows together have
+// fewer in flight. A flow has at most its window in flight, or its size. With
+// loss, retransmissions and old copies are in flight together, so it returns
+// nothing.
 func (s *Setup) pfcCannotFire(c *Config) string {
 	if s.Down != nil || slices.ContainsFunc(s.Fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 }) {
 		return ""
@@ -76,7 +76,7 @@ func (s *Setup) pfcCannotFire(c *Config) string {
 		}{{key, f.Src, model.Bytes(c.Payload + c.headers()), 1}, {key.Reverse(), f.Dst, model.Bytes(c.ackSize()), 0}} {
 			var err error
 			if hops, err = s.Routes.AppendPath(hops[:0], way.key, way.from); err != nil {
-				return "" // sim says more when the flow is added
+				return "" // sim reports the error when the flow is added
 			}
 			for _, h := range hops {
 				l := loads[h.Node]
@@ -95,8 +95,8 @@ func (s *Setup) pfcCannotFire(c *Config) string {
 	return s.closestToPause(loads, win)
 }
 
-// closestToPause writes the note with the port that comes nearest to pausing its
-// sender, or nothing if one does.
+// closestToPause returns the note with the port that comes closest to pausing
+// its sender, or nothing if one does.
 func (s *Setup) closestToPause(loads map[model.NodeID]*load, win *flowWindows) string {
 	var at model.Port
 	near := -1.0
@@ -117,12 +117,12 @@ func (s *Setup) closestToPause(loads map[model.NodeID]*load, win *flowWindows) s
 	}
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port - 1))
-	return fmt.Sprintf("PFC cannot fire: at most %s of one port can wait in a switch (%s port %d, flows: %d, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
+	return fmt.Sprintf("PFC cannot fire: at most %s of one port can be queued in a switch (%s port %d, flows: %d, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
 		formatBytes(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
 		formatBytes(xoff+l.mmu.Reserve), l.mmu.Buffer)
 }
 
-// shortHeadroom says where headroom is too small to lose nothing.
+// shortHeadroom returns where headroom is too small to be lossless.
 func (s *Setup) shortHeadroom(c *Config) (notes []string) {
 	type kind struct {
 		rate  model.Rate
@@ -140,14 +140,14 @@ func (s *Setup) shortHeadroom(c *Config) (notes []string) {
 		if have >= want {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s (3 × rate × delay), and up to %s arrive after a pause; what does not fit is dropped",
+		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s (3 × rate × delay), and up to %s arrive after a pause; the excess is dropped",
 			n, k.rate, k.delay, formatBytes(have), formatBytes(want)))
 	}
 	slices.SortFunc(notes, cmp.Compare)
 	return notes
 }
 
-// formatBytes prints an amount with three digits: nobody reads more.
+// formatBytes prints a size with three digits.
 func formatBytes(n model.Bytes) string {
 	switch {
 	case n >= 10*model.MB:

@@ -29,7 +29,7 @@ func (s *Setup) configure(c *Config, o Options) error {
 		Congestion:  c.congestion(),
 		CNPInterval: 0, // in every acknowledgement
 		Window:      c.Window, VarWindow: c.VarWindow, GlobalWindow: c.GlobalWindow, HPCCIdeal: true,
-		NackGap: nackGap, RTO: 0, // never: only a gap makes a sender go back
+		NackGap: nackGap, RTO: 0, // never: only a gap makes a sender go back N
 		AckControl: c.AckFirst, AckHosts: true, RateBound: c.RateBound,
 		TTL: firstTTL,
 	}
@@ -72,7 +72,7 @@ func (s *Setup) chooseMode(c *Config, o Options) error {
 	case c.congestion() == nil && c.Mode != NoControl && !o.AsDCQCN:
 		return fmt.Errorf("%w, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn to run it with DCQCN instead", controlError(c))
 	case c.Mode != DCQCN && c.Mode != NoControl && o.AsDCQCN:
-		s.Notes = append(s.Notes, fmt.Sprintf("CC_MODE %d (%v) is run with DCQCN, as asked: rates and completion times are not those of %v", int(c.Mode), c.Mode, c.Mode))
+		s.Notes = append(s.Notes, fmt.Sprintf("CC_MODE %d (%v) is run with DCQCN (--dcqcn): rates and completion times are not those of %v", int(c.Mode), c.Mode, c.Mode))
 		c.Mode = DCQCN
 	}
 	switch c.Mode {
@@ -86,8 +86,8 @@ func (s *Setup) chooseMode(c *Config, o Options) error {
 	return nil
 }
 
-// checkINT checks what HPCC's header needs. The original goes on with a rate of
-// 25 Gb/s for those that its header cannot name, and divides by a window of 0.
+// checkINT checks what HPCC's header needs. The original uses 25 Gb/s for rates
+// that its header cannot encode, and divides by a window of 0.
 func (s *Setup) checkINT(c *Config) error {
 	if !c.Window {
 		return c.errorf("HAS_WIN", "HAS_WIN 0 with CC_MODE 3 (HPCC), want 1: HPCC measures queues in windows")
@@ -102,8 +102,8 @@ func (s *Setup) checkINT(c *Config) error {
 	return nil
 }
 
-// headers is what a data packet has beside its payload: what every packet has,
-// and what the congestion control carries.
+// headers returns the header bytes of a data packet: those of every packet, and
+// those of the congestion control.
 func (c *Config) headers() int32 {
 	switch c.Mode {
 	case HPCC:
@@ -114,7 +114,8 @@ func (c *Config) headers() int32 {
 	return plainHeaders
 }
 
-// ackSize is an acknowledgement, which brings the same back.
+// ackSize returns the size of an acknowledgement, which returns the same
+// headers.
 func (c *Config) ackSize() int32 {
 	if c.Mode == HPCC {
 		return plainAck + intHeader
@@ -126,8 +127,8 @@ func controlError(c *Config) error {
 	return fmt.Errorf("%s:%d: CC_MODE %d is %v, a %w", c.File, c.line["CC_MODE"], int(c.Mode), c.Mode, ErrControl)
 }
 
-// curves joins the three maps into marking curves. The original wants an entry
-// for the very rate of each port.
+// curves joins the three maps into marking curves. The original requires an
+// entry for the exact rate of each port.
 func (s *Setup) curves(c *Config) ([]sim.ECNParams, error) {
 	if !c.ECN {
 		return nil, nil
@@ -152,7 +153,7 @@ func (s *Setup) curves(c *Config) ([]sim.ECNParams, error) {
 			} else if !b {
 				key = "KMAX_MAP"
 			}
-			return nil, c.errorf(key, "%s has nothing for %v, the rate of %s, want an entry for each rate", key, r, rates[r])
+			return nil, c.errorf(key, "%s has no entry for %v, the rate of %s, want an entry for each rate", key, r, rates[r])
 		}
 		if kmin > kmax {
 			return nil, c.errorf("KMIN_MAP", "KMIN_MAP has %v for %v, want at most KMAX_MAP's %v", kmin, r, kmax)
@@ -162,7 +163,7 @@ func (s *Setup) curves(c *Config) ([]sim.ECNParams, error) {
 	return ecn, nil
 }
 
-// buffer is the packet memory of a switch.
+// buffer returns the packet buffer of a switch.
 func (s *Setup) buffer(c *Config, id model.NodeID) mmu.Config {
 	nic := s.Fabric.Node(s.Fabric.Hosts()[0]).Ports[0].Rate
 	return mmu.HPCCConfig(c.Buffer, nic, linksOf(s.Fabric.Node(id)))

@@ -85,13 +85,12 @@ func micros(at func(*Config) *time.Duration) func(*Config, []string) error {
 	}
 }
 
-// timer reads a time in microseconds. The original takes a fraction and cuts it
-// off.
+// timer reads a time in microseconds. The original truncates a fraction.
 func timer(at func(*Config) *time.Duration) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		x, err := decimal(values, false, time.Hour.Seconds()*1e6)
 		if err == nil && x < 1 {
-			return fmt.Errorf("%s, want at least 1: the original knows whole microseconds", values[0])
+			return fmt.Errorf("%s, want at least 1: the original uses whole microseconds", values[0])
 		}
 		*at(c) = time.Duration(x) * time.Microsecond
 		return err
@@ -124,8 +123,8 @@ func rate(least model.Rate, at func(*Config) *model.Rate) func(*Config, []string
 	}
 }
 
-// parseRate reads a rate as the original does: there a capital B counts bytes,
-// which nobody means.
+// parseRate reads a rate as the original does: there a capital B means bytes,
+// which is never intended.
 func parseRate(v string) (model.Rate, error) {
 	if strings.Contains(v, "B") {
 		return 0, fmt.Errorf("%q counts bytes, want bits such as 50Mb/s", v)
@@ -222,7 +221,7 @@ func setMode(c *Config, values []string) error {
 	return err
 }
 
-// setPauseTime takes a time without using it: a pause lasts until it is
+// setPauseTime checks a time without using it: a pause lasts until it is
 // resumed. A pause of no time would be a resume.
 func setPauseTime(_ *Config, values []string) error {
 	_, err := decimal(values, false, math.MaxUint32)

@@ -8,12 +8,12 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// flowWindows knows how much of a flow can be on its way.
+// flowWindows computes how many packets of a flow can be in flight.
 type flowWindows struct {
 	paths   *sim.PathTable
 	payload int64
 	on      bool
-	global  int64 // bytes; 0: each pair has its own
+	global  int64 // bytes; 0: per pair
 }
 
 func (s *Setup) newWindows(c *Config) *flowWindows {
@@ -24,7 +24,7 @@ func (s *Setup) newWindows(c *Config) *flowWindows {
 	return w
 }
 
-// describe says what bounds a flow.
+// describe returns what bounds a flow.
 func (w *flowWindows) describe() string {
 	switch {
 	case !w.on:
@@ -35,8 +35,8 @@ func (w *flowWindows) describe() string {
 	return "with the windows of their pairs"
 }
 
-// packets is the most of a flow's packets that can be on their way: a sender
-// stops at its window, and the packet that reaches it may go beyond.
+// packets returns the maximum of a flow's packets in flight: a sender stops at
+// its window, and the packet that reaches it may exceed it.
 func (w *flowWindows) packets(f *traffic.Flow) int64 {
 	bytes := int64(f.Bytes)
 	if w.on {
@@ -51,7 +51,7 @@ func (w *flowWindows) packets(f *traffic.Flow) int64 {
 	return (bytes + w.payload - 1) / w.payload
 }
 
-// key is a flow's 5-tuple.
+// key returns a flow's 5-tuple.
 func (s *Setup) key(f *traffic.Flow) model.FlowKey {
 	return model.FlowKey{
 		Src: s.Fabric.Node(f.Src).IPv4, Dst: s.Fabric.Node(f.Dst).IPv4,

@@ -68,7 +68,7 @@ func NewSystem(o Options) (_ *System, err error) {
 		}
 	}()
 	keep := embedded.DefaultConfig()
-	keep.MaxSize, keep.Memory, keep.Hot = maxStore, storeMemory, storeHot
+	keep.MaxSize, keep.Memory, keep.CacheSize = maxStore, storeMemory, storeHot
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@ package report
 
 import "github.com/weft-telemetry/weft/internal/plot"
 
-// chart is a plot of the page, which adds what only a run has to draw.
+// chart is a plot of the report, with what only a run has to draw.
 type chart struct{ *plot.Frame }
 
 func newChart(w, h float64, m plot.Margins, label string) *chart {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// WriteDir writes every output into a folder, which it makes if need be:
+// WriteDir writes every output into a folder, which it creates if needed:
 // fct.txt, pfc.txt, flows.csv, ports.csv, summary.txt, summary.json and
 // report.html. Files of these names are replaced.
 func (r *Run) WriteDir(dir string) error {

@@ -7,11 +7,11 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// keepExtremes thins samples for a plot of cols columns between two instants: of
-// those that fall into one column it keeps the shallowest and the deepest
-// queue, in time order. A line through them fills the same pixels as a line
-// through all, so no peak is lost. A series that is short enough stays whole.
-// The result has at most 2 × cols samples and may share memory with in.
+// keepExtremes downsamples for a plot of cols columns between two instants: in
+// each column it keeps the shallowest and the deepest queue, in time order. A
+// line through them fills the same pixels as a line through all, so no peak is
+// lost. A series that is short enough stays whole. The result has at most 2 ×
+// cols samples and may share memory with in.
 func keepExtremes(in []Sample, from, to model.Time, cols int) []Sample {
 	if len(in) <= 2*cols {
 		return in
@@ -38,7 +38,7 @@ func keepExtremes(in []Sample, from, to model.Time, cols int) []Sample {
 	return out
 }
 
-// columnOf is where an instant falls; what lies outside falls into the outer
+// columnOf returns the column of an instant; those outside are in the outer
 // columns.
 func columnOf(t, from, to model.Time, cols int) int {
 	if to <= from {
@@ -48,8 +48,8 @@ func columnOf(t, from, to model.Time, cols int) int {
 	return min(max(int(share*float64(cols)), 0), cols-1)
 }
 
-// columnShares returns how much of each column the spans cover, 0 to 1. The spans
-// are disjoint and by time.
+// columnShares returns how much of each column the intervals cover, 0 to 1. The
+// intervals are disjoint and by time.
 func columnShares(spans []span, from, to model.Time, cols int) []float64 {
 	out := make([]float64, cols)
 	if to <= from {
@@ -65,7 +65,7 @@ func columnShares(spans []span, from, to model.Time, cols int) []float64 {
 	return out
 }
 
-// maximum returns the largest number of spans open at once in each column.
+// maximum returns the largest number of intervals open at once in each column.
 func maximum(spans []span, from, to model.Time, cols int) []int {
 	type edge struct {
 		at   model.Time
@@ -79,7 +79,7 @@ func maximum(spans []span, from, to model.Time, cols int) []int {
 	out := make([]int, cols)
 	open, since := 0, from
 	for _, e := range edges {
-		if e.at > since { // the count stood in [since, e.at)
+		if e.at > since { // the count was valid in [since, e.at)
 			for c := columnOf(since, from, to, cols); c <= columnOf(e.at-1, from, to, cols); c++ {
 				out[c] = max(out[c], open)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// The functions here print for eyes: three digits and a unit. Files for
-// programs carry exact numbers.
+// The functions here print for people: three digits and a unit. Files for
+// programs have exact numbers.
 
 // digits prints v, which is not negative, with about three significant digits.
 func digits(v float64) string {
@@ -41,8 +41,8 @@ func showBytes(n model.Bytes) string { return scaled(float64(n), "B", "KB", "MB"
 
 func showRate(r model.Rate) string { return scaled(float64(r), "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
 
-// showDuration prints a span; a negative one, which only a broken clock could
-// make, keeps its sign.
+// showDuration prints a duration; a negative one, which only a wrong clock
+// could cause, keeps its sign.
 func showDuration(d time.Duration) string {
 	if d < 0 {
 		return "-" + showDuration(-max(d, math.MinInt64+1))
@@ -66,8 +66,7 @@ func showPercent(share float64) string {
 	return strconv.FormatFloat(share*100, 'f', 1, 64) + " %"
 }
 
-// showSlowdown keeps two decimals, so that columns line up, until they mean
-// nothing.
+// showSlowdown keeps two decimals, so that columns align, up to 1000.
 func showSlowdown(v float64) string {
 	if v >= 1000 {
 		return showCount(uint64(v))

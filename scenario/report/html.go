@@ -32,13 +32,13 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bar":      func(share float64) string { return plot.Num(min(max(share, 0), 1) * 100) },
 }).Parse(pageText))
 
-// Rows of the page's tables; what is left out is said below each.
+// Rows of the report's tables; a line below each says how many more there are.
 const (
 	slowFlows = 25
 	dropRows  = 30
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Summary
 	Style      template.CSS
@@ -57,23 +57,24 @@ type page struct {
 	Unfinished int
 	Ports      int
 
-	Injected []string
-	Expected []Judged
-	Verdict  string
-	Missed   int
+	Diagnoses []string
+	Injected  []string
+	Expected  []Judged
+	Verdict   string
+	Missed    int
 }
 
 // slowFlow is a row of the table of flows.
 type slowFlow struct {
 	*FlowResult
 	Start  time.Duration // since the start of the run
-	Factor float64       // slowdown, or what it had reached at the end
+	Factor float64       // slowdown, or its lower bound at the end
 	Done   float64       // share of the bytes delivered
 }
 
-// WriteHTML writes one page with plots and tables. It needs nothing but
-// itself: no script, no font, no address. Its size is bounded: plots thin their
-// data to what a screen shows, tables list the worst, and both say so.
+// WriteHTML writes one self-contained page with plots and tables: no script, no
+// font, no address. Its size is bounded: plots are downsampled to the
+// resolution of a screen, tables list the worst, and both say so.
 func (r *Run) WriteHTML(w io.Writer) error {
 	queues := r.pausedQueues()
 	s := r.Summarize()
@@ -85,7 +86,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 		Queues: template.HTML(plotQueues(r, s.Deepest)), Pauses: template.HTML(pauses.svg),
 		SizeNote: r.sizeNote(s), QueueNote: r.queueNote(s.Deepest), PauseNote: pauses.note(),
 		Slow: r.slowest(slowFlows), Unfinished: s.Flows.Total - s.Flows.Finished, Ports: len(r.Ports),
-		Injected: r.Injected, Expected: r.Expected, Verdict: r.Verdict,
+		Diagnoses: r.Diagnoses, Injected: r.Injected, Expected: r.Expected, Verdict: r.Verdict,
 	}
 	for _, e := range r.Expected {
 		if !e.Pass {
@@ -107,8 +108,8 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	return out.Flush()
 }
 
-// slowest lists the n flows with the largest slowdown, unfinished ones by what
-// they had reached.
+// slowest lists the n flows with the largest slowdown, unfinished ones by their
+// lower bound.
 func (r *Run) slowest(n int) []slowFlow {
 	rows := make([]slowFlow, 0, len(r.Flows))
 	for i := range r.Flows {
@@ -127,12 +128,12 @@ func (r *Run) sizeNote(s Summary) string {
 	n := s.Slowdown.All.Flows
 	var parts []string
 	if n > maxDots {
-		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker holds more, by logarithm.", countOf(n, "flow"), cellSize))
+		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker cells hold more (log scale).", countOf(n, "flow"), cellSize))
 	} else {
 		parts = append(parts, "One dot per finished flow.")
 	}
 	if left := s.Flows.Total - n; left > 0 {
-		parts = append(parts, countOf(left, "flow")+" unfinished or without an ideal time not drawn.")
+		parts = append(parts, countOf(left, "flow")+" without a slowdown (unfinished, or no ideal time) not drawn.")
 	}
 	return strings.Join(parts, " ")
 }
@@ -161,12 +162,12 @@ func (p pausePlot) note() string {
 	if p.shown == 0 {
 		return ""
 	}
-	note := "By the port that was paused, in order of its first pause; at the left the share of time it was paused."
+	note := "By the paused port, in order of its first pause; at the left the share of time it was paused."
 	if p.queues > p.shown {
 		note += fmt.Sprintf(" The %d longest paused of %s.", p.shown, countOf(p.queues, "queue"))
 	}
 	if p.merged {
-		note += fmt.Sprintf(" %s merged: the darker, the larger the paused share of two pixels.", countOf(p.visible, "pause"))
+		note += fmt.Sprintf(" %s merged: a darker bar is a larger paused share of two pixels.", countOf(p.visible, "pause"))
 	}
 	return note
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// span is a half-open stretch of time.
+// span is a half-open interval of time.
 type span struct{ from, to model.Time }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
 
-// pausedQueue is one priority of one port, and when it was paused.
+// pausedQueue is one priority of one port, and its pauses.
 type pausedQueue struct {
 	node     string
+	iface    string
 	id       model.NodeID
 	port     model.PortID
 	priority model.Priority
@@ -31,7 +32,7 @@ type queueKey struct {
 	priority model.Priority
 }
 
-// openPause is a pause that has not ended: it holds to until at the latest.
+// openPause is a pause that has not ended: it expires at until at the latest.
 type openPause struct {
 	queue *pausedQueue
 	from  model.Time
@@ -39,9 +40,9 @@ type openPause struct {
 	open  bool
 }
 
-// pausedQueues joins pause and resume frames into the spans they cause, by
-// node, port and priority. A refresh extends a span, an expired one ends, and
-// the end of the run closes what is open.
+// pausedQueues joins pause and resume frames into the intervals they cause, by
+// node, port and priority. A refresh extends an interval, an expired one ends,
+// and the end of the run closes open ones.
 func (r *Run) pausedQueues() []*pausedQueue {
 	states := make(map[queueKey]*openPause)
 	var queues []*pausedQueue
@@ -49,7 +50,7 @@ func (r *Run) pausedQueues() []*pausedQueue {
 		key := queueKey{model.Port{Node: e.ID, Port: e.Port}, e.Priority}
 		st := states[key]
 		if st == nil {
-			st = &openPause{queue: &pausedQueue{node: e.Node, id: e.ID, port: e.Port, priority: e.Priority}}
+			st = &openPause{queue: &pausedQueue{node: e.Node, id: e.ID, port: e.Port, iface: e.Interface, priority: e.Priority}}
 			states[key] = st
 			queues = append(queues, st.queue)
 		}
@@ -81,7 +82,7 @@ func (st *openPause) receive(e PauseEvent) {
 	}
 }
 
-// close ends an open span at now, or earlier where the pause ran out.
+// close ends an open interval at now, or earlier where the pause expired.
 func (st *openPause) close(now model.Time) {
 	if !st.open {
 		return

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// pauseRows is how many queues the timeline shows.
+	// pauseRows is the number of queues in the timeline.
 	pauseRows = 24
-	// maxBars is how many pauses are drawn one by one, with tooltips; beyond
-	// it a row shows what share of each two pixels was paused.
+	// maxBars is the number of pauses that are drawn individually, with
+	// tooltips; beyond it a row shows the paused share of each two pixels.
 	maxBars = 1500
 	rowStep = 17.0
 	barSize = 11.0
@@ -22,7 +22,7 @@ const (
 	countSize = 70.0
 )
 
-// pausePlot is the timeline and what it left out.
+// pausePlot is the timeline and its omissions.
 type pausePlot struct {
 	svg     string
 	shown   int
@@ -31,9 +31,9 @@ type pausePlot struct {
 	visible int  // pauses in the shown rows
 }
 
-// plotPauses draws how many queues were paused at once, and below it when each
-// of the longest paused ones was, in the order of their first pause: a pause
-// that spreads reads from the top down.
+// plotPauses draws how many queues were paused at once, and below it the pauses
+// of the longest paused ones, in the order of their first pause: a pause that
+// spreads reads from the top down.
 func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 	rows := slices.DeleteFunc(slices.Clone(queues), func(q *pausedQueue) bool { return q.total == 0 })
 	out := pausePlot{queues: len(rows)}
@@ -71,13 +71,13 @@ func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 }
 
 func (p *chart) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged bool) {
-	name := portName(q.node, q.port) + suffix(" → ", peer)
+	name := portName(q.node, q.port, q.iface) + suffix(" → ", peer)
 	sum := fmt.Sprintf("%s, priority %d\n%s, %s paused (%s of the time shown), longest %s\nfirst at %s",
 		name, q.priority, countOf(len(q.spans), "pause"), showDuration(q.total), showPercent(r.shareOfRun(q)),
 		showDuration(q.longest), showDuration(q.spans[0].from.Sub(0)))
 	p.Rect(p.Left, y, p.Right-p.Left, barSize, plot.Attr{Class: "track", Title: sum})
 	p.Text(p.Left-7, y+barSize-1.5, "tick end", showPercent(r.shareOfRun(q)))
-	p.Text(p.Right+14, y+barSize-1.5, "legend", fmt.Sprintf("%s · prio %d", plot.Clip(name, 17), q.priority))
+	p.Text(p.Right+14, y+barSize-1.5, "legend", fmt.Sprintf("%s · prio %d", plot.Clip(name, 24), q.priority))
 	if merged {
 		p.pauseShares(r, q, y, sum)
 		return
@@ -92,13 +92,13 @@ func (p *chart) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged 
 	}
 }
 
-// shareOfRun is the paused part of the time the plots show.
+// shareOfRun returns the paused share of the time that the plots show.
 func (r *Run) shareOfRun(q *pausedQueue) float64 {
 	return float64(q.total) / max(float64(r.End-r.start()), 1)
 }
 
-// pauseShares draws a row of merged pauses: stretches of two-pixel columns with
-// a similar paused share, one path per shade.
+// pauseShares draws a row of merged pauses: runs of two-pixel columns with a
+// similar paused share, one path per shade.
 func (p *chart) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
 	const shades = 4
 	cols := columnShares(q.spans, r.start(), r.End, columns/2)

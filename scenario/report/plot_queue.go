@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Queue depth and pause timeline stand one above the other and share margins
-// and the axis of time, so that an instant is at one place in both.
+// Queue depth and pause timeline are one above the other and share margins and
+// the time axis, so that an instant has the same position in both.
 const (
 	wide      = 1100.0
 	wideLeft  = 64.0
@@ -39,7 +39,7 @@ func plotQueues(r *Run, deepest []PortSummary) string {
 	p.timeAxis(r)
 	p.YAxis(plot.Axis{Title: "queue depth", Unit: plot.BytesUnit(float64(peak)), Ticks: 6})
 	if len(deepest) == 0 {
-		p.Nothing("no queue was seen in any sample")
+		p.Nothing("no sample has a queued packet")
 		return p.End()
 	}
 	deepest = deepest[:min(len(deepest), plot.Colours)]
@@ -73,13 +73,13 @@ func (p *chart) queueLine(r *Run, s *PortSeries) string {
 	return string(d)
 }
 
-// firstSample is the index of the first sample not before an instant.
+// firstSample returns the index of the first sample not before an instant.
 func firstSample(samples []Sample, at model.Time) int {
 	n, _ := slices.BinarySearchFunc(samples, at, func(s Sample, t model.Time) int { return cmp.Compare(s.At, t) })
 	return n
 }
 
-// queueTitle names the largest sample of each port in a stretch of time.
+// queueTitle names the largest sample of each port in an interval.
 func queueTitle(ports []PortSummary, from, to model.Time) string {
 	var b strings.Builder
 	for _, p := range ports {

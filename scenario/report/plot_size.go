@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxDots is how many flows are drawn one by one, each with a tooltip of
-	// some 150 bytes; beyond it the plot shows how many fall into a cell.
+	// maxDots is the number of flows that are drawn individually, each with a
+	// tooltip of some 150 bytes; beyond it the plot counts flows per cell.
 	maxDots = 1500
 	// cellSize is the side of such a cell in pixels.
 	cellSize = 4
-	// densities is how many shades of a cell style.css defines.
+	// densities is the number of shades of a cell in style.css.
 	densities = 5
 	// sizeColumns divide the sizes for the percentile lines.
 	sizeColumns = 16
@@ -56,7 +56,7 @@ func plotSize(r *Run) string {
 	} else {
 		p.cells(flows)
 	}
-	if len(flows) >= 4*sizeColumns { // fewer make a line through noise
+	if len(flows) >= 4*sizeColumns { // fewer are noise
 		p.percentiles(cols)
 	}
 	return p.End()

@@ -12,18 +12,19 @@ import (
 type PortSummary struct {
 	Node      string       `json:"node"`
 	Port      model.PortID `json:"port"`
+	Interface string       `json:"interface,omitempty"`
 	Peer      string       `json:"peer,omitempty"`
 	PeakQueue model.Bytes  `json:"-"` // largest sample
 	Tx        model.Bytes  `json:"-"`
-	// Utilisation is Tx over what the port's rate allows in the sampled time;
-	// zero where rate or interval is unknown.
+	// Utilisation is Tx over the port's capacity in the sampled time; zero
+	// where rate or interval is unknown.
 	Utilisation float64 `json:"utilisation"`
 	Paused      float64 `json:"paused_share"` // mean over samples
 
 	series *PortSeries
 }
 
-// MarshalJSON writes sizes as numbers; on their own they are text.
+// MarshalJSON writes sizes as numbers; by default they are text.
 func (p PortSummary) MarshalJSON() ([]byte, error) {
 	type plain PortSummary
 	return json.Marshal(struct {
@@ -33,27 +34,27 @@ func (p PortSummary) MarshalJSON() ([]byte, error) {
 	}{plain(p), int64(p.PeakQueue), int64(p.Tx)})
 }
 
-// Name prints "s1:3 → h7".
+// Name returns "s1 Ethernet8 → h7", or "s1:3 → h7" without interface names.
 func (p PortSummary) Name() string {
 	if p.Peer == "" {
-		return portName(p.Node, p.Port)
+		return portName(p.Node, p.Port, p.Interface)
 	}
-	return portName(p.Node, p.Port) + " → " + p.Peer
+	return portName(p.Node, p.Port, p.Interface) + " → " + p.Peer
 }
 
-// rankPorts returns the n ports that sent the most for their rate, and the n
-// with the deepest queues. Ports that sent or queued nothing are left out.
+// rankPorts returns the n ports with the highest utilisation, and the n with
+// the deepest queues. Ports that sent or queued nothing are not listed.
 func (r *Run) rankPorts(n int) (busiest, deepest []PortSummary) {
 	ports := make([]PortSummary, 0, len(r.Ports))
 	for i := range r.Ports {
 		ports = append(ports, r.sumPort(&r.Ports[i]))
 	}
-	place := func(a, b PortSummary) int {
+	index := func(a, b PortSummary) int {
 		return cmp.Or(cmp.Compare(a.series.ID, b.series.ID), cmp.Compare(a.Port, b.Port))
 	}
 	top := func(order func(a, b PortSummary) int, idle func(PortSummary) bool) []PortSummary {
 		sorted := slices.DeleteFunc(slices.Clone(ports), idle)
-		slices.SortFunc(sorted, func(a, b PortSummary) int { return cmp.Or(order(a, b), place(a, b)) })
+		slices.SortFunc(sorted, func(a, b PortSummary) int { return cmp.Or(order(a, b), index(a, b)) })
 		return sorted[:min(n, len(sorted))]
 	}
 	busiest = top(func(a, b PortSummary) int {
@@ -66,7 +67,7 @@ func (r *Run) rankPorts(n int) (busiest, deepest []PortSummary) {
 }
 
 func (r *Run) sumPort(p *PortSeries) PortSummary {
-	out := PortSummary{Node: p.Node, Port: p.Port, Peer: p.Peer, series: p}
+	out := PortSummary{Node: p.Node, Port: p.Port, Interface: p.Interface, Peer: p.Peer, series: p}
 	for _, s := range p.Samples {
 		out.PeakQueue = max(out.PeakQueue, s.Queue)
 		out.Tx += s.Tx

@@ -2,12 +2,12 @@ package report
 
 import "slices"
 
-// percentileRule says in every output what a percentile is.
+// percentileRule is the definition of percentiles in every output.
 const percentileRule = "nearest rank: the smallest value that at least p % of the flows do not exceed"
 
 // percentile returns the nearest-rank percentile of ascending values, zero for
 // none. It takes permille and counts in whole numbers: in floats 0.07 × 100 is
-// above 7, which would ask for the eighth value.
+// above 7, which would select the eighth value.
 func percentile(sorted []float64, permille int) float64 {
 	if len(sorted) == 0 {
 		return 0

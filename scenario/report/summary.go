@@ -13,8 +13,8 @@ import (
 // topPorts is how many ports a summary lists in each order.
 const topPorts = 8
 
-// Summary is a run in figures. Its JSON carries plain numbers, with the unit at
-// the end of the key where there is one.
+// Summary is a run in figures. Its JSON has plain numbers, with the unit at the
+// end of the key where there is one.
 type Summary struct {
 	Title         string        `json:"title"`
 	Fabric        string        `json:"fabric"`

@@ -62,7 +62,7 @@ func (p PauseSummary) text() string {
 	if p.PauseFrames == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s (%s to hosts), %s, %s paused for %s in total, %s at the longest",
+	return fmt.Sprintf("%s (%s to hosts), %s, %s paused for %s in total, longest %s",
 		countOf(p.PauseFrames, "pause frame"), showCount(p.ToHosts), countOf(p.ResumeFrames, "resume"),
 		countOf(p.Queues, "queue"), showDuration(p.Total), showDuration(p.Longest))
 }
@@ -92,7 +92,7 @@ func writePorts(b *strings.Builder, title string, ports []PortSummary) {
 		return
 	}
 	t := table{right: true}
-	t.add(title, "utilised", "sent", "peak queue", "paused")
+	t.add(title, "utilisation", "sent", "peak queue", "paused")
 	for _, p := range ports {
 		t.add(p.Name(), showPercent(p.Utilisation), showBytes(p.Tx), showBytes(p.PeakQueue), showPercent(p.Paused))
 	}
@@ -100,8 +100,8 @@ func writePorts(b *strings.Builder, title string, ports []PortSummary) {
 	t.write(b)
 }
 
-// table aligns cells by their width in runes. The first column stands left,
-// the others right where right says so.
+// table aligns cells by their width in runes. The first column is left-aligned,
+// the others are right-aligned if right is set.
 type table struct {
 	rows  [][]string
 	right bool

@@ -20,7 +20,7 @@ type Store interface {
 	Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error)
 	Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error)
 	Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error)
-	Maintain(ctx context.Context, now time.Time) (store.Upkeep, error)
+	Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error)
 	Close() error
 }
 
@@ -35,17 +35,17 @@ const MaxPage = 50
 func Run(t *testing.T, open Open) {
 	t.Run("answers as its twin", func(t *testing.T) {
 		fewerChecks(t)
-		testTwin(t, open)
+		testReference(t, open)
 	})
 	for name, test := range map[string]func(*testing.T, Store){
 		"a walk under appends":          testWalk,
-		"a batch is whole or not there": testWhole,
+		"a batch is whole or not there": testAtomicBatches,
 		"an incident is replaced":       testReplace,
 		"sums of a rollup":              testRollup,
 		"sums at their limits":          testRollupLimits,
 		"hostile queries":               testHostile,
 		"hostile text":                  testHostileText,
-		"everything at once":            testAtOnce,
+		"everything at once":            testConcurrent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, nil)
@@ -89,11 +89,11 @@ func mustAppend(t testing.TB, s Store, b *record.Batch) {
 	}
 }
 
-// ask is one query method of a store.
-type ask[T any] func(ctx context.Context, q record.Query) (record.Page[T], error)
+// queryFunc is one query method of a store.
+type queryFunc[T any] func(ctx context.Context, q record.Query) (record.Page[T], error)
 
 // walk reads all pages.
-func walk[T any](query ask[T], q record.Query) (all []T, err error) {
+func walk[T any](query queryFunc[T], q record.Query) (all []T, err error) {
 	for {
 		page, err := query(context.Background(), q)
 		all = append(all, page.Items...)

@@ -19,8 +19,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// testTwin gives both the same batches, maintenance and queries.
-func testTwin(t *testing.T, open Open) {
+// testReference gives both the same batches, maintenance and queries.
+func testReference(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		keep := store.Retention{}
 		for _, kind := range store.Kinds() {
@@ -28,7 +28,7 @@ func testTwin(t *testing.T, open Open) {
 				keep[kind] = time.Duration(rapid.IntRange(1, 600).Draw(rt, "age")) * time.Second
 			}
 		}
-		s, twin := open(t, keep), &Twin{Retention: keep}
+		s, twin := open(t, keep), &Reference{Retention: keep}
 		defer closed(t, s)
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
 			b := batches.Draw(rt, "batch")
@@ -55,7 +55,7 @@ func testTwin(t *testing.T, open Open) {
 	})
 }
 
-func maintainBoth(t *rapid.T, s Store, twin *Twin, now time.Time) {
+func maintainBoth(t *rapid.T, s Store, twin *Reference, now time.Time) {
 	got, err := s.Maintain(context.Background(), now)
 	if err != nil {
 		t.Fatalf("Maintain: %v", err)
@@ -73,7 +73,7 @@ func maintainBoth(t *rapid.T, s Store, twin *Twin, now time.Time) {
 }
 
 // compare walks the pages of the store, and asks the twin for all at once.
-func compare[T any](t *rapid.T, kind string, query, twin ask[T], q record.Query) {
+func compare[T any](t *rapid.T, kind string, query, twin queryFunc[T], q record.Query) {
 	got, err := walk(query, q)
 	if err != nil {
 		t.Fatalf("%s of %+v: %v", kind, q, err)
@@ -143,8 +143,8 @@ func testWalk(t *testing.T, s Store) {
 	}
 }
 
-// testWhole hands over batches that cannot be kept.
-func testWhole(t *testing.T, s Store) {
+// testAtomicBatches hands over batches that cannot be kept.
+func testAtomicBatches(t *testing.T, s Store) {
 	good := record.FlowSlot{Time: base, Src: "h1"}
 	for name, bad := range map[string]record.Batch{
 		"no time":          {Flows: []record.FlowSlot{good, {}}},
@@ -184,8 +184,8 @@ func testReplace(t *testing.T, s Store) {
 	}
 }
 
-// testAtOnce has writers, readers and maintenance beside each other.
-func testAtOnce(t *testing.T, s Store) {
+// testConcurrent has writers, readers and maintenance beside each other.
+func testConcurrent(t *testing.T, s Store) {
 	const writers, each = 3, 20
 	var all sync.WaitGroup
 	for w := range writers {

@@ -15,9 +15,9 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Twin is a store in memory that answers by looking at everything. It has no
+// Reference is a store in memory that answers by looking at everything. It has no
 // limit of its own, and its After is the number of items to pass over.
-type Twin struct {
+type Reference struct {
 	Retention store.Retention
 
 	flows     []record.FlowSlot
@@ -32,10 +32,10 @@ type Twin struct {
 	rolledCounters map[time.Duration][]record.Counter
 }
 
-var _ Store = (*Twin)(nil)
+var _ Store = (*Reference)(nil)
 
 // Append keeps the batch.
-func (t *Twin) Append(_ context.Context, b *record.Batch) error {
+func (t *Reference) Append(_ context.Context, b *record.Batch) error {
 	if err := store.CheckBatch(b); err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (t *Twin) Append(_ context.Context, b *record.Batch) error {
 }
 
 // Close does nothing.
-func (t *Twin) Close() error { return nil }
+func (t *Reference) Close() error { return nil }
 
 // Flows answers as a store does.
-func (t *Twin) Flows(_ context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
+func (t *Reference) Flows(_ context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
 	return pick(store.Flows, t.flows, q, func(r record.FlowSlot) time.Time { return r.Time }, func(r record.FlowSlot) bool {
 		passed := slices.ContainsFunc(r.Path, func(h record.FlowHop) bool { return h.Switch == q.Node })
 		return within(r.Time, q) && (q.Node == "" || r.Src == q.Node || r.Dst == q.Node || passed) && ofFlow(r.Flow, q)
@@ -74,14 +74,14 @@ func (t *Twin) Flows(_ context.Context, q record.Query) (record.Page[record.Flow
 }
 
 // Losses answers as a store does.
-func (t *Twin) Losses(_ context.Context, q record.Query) (record.Page[record.Loss], error) {
+func (t *Reference) Losses(_ context.Context, q record.Query) (record.Page[record.Loss], error) {
 	return pick(store.Losses, t.losses, q, func(r record.Loss) time.Time { return r.Time }, func(r record.Loss) bool {
 		return within(r.Time, q) && (q.Node == "" || r.From == q.Node || r.To == q.Node) && ofFlow(r.Flow, q)
 	})
 }
 
 // Traces answers as a store does.
-func (t *Twin) Traces(_ context.Context, q record.Query) (record.Page[record.Trace], error) {
+func (t *Reference) Traces(_ context.Context, q record.Query) (record.Page[record.Trace], error) {
 	return pick(store.Traces, t.traces, q, func(r record.Trace) time.Time { return r.Time }, func(r record.Trace) bool {
 		passed := slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node })
 		return within(r.Time, q) && (q.Node == "" || passed) && ofFlow(r.Flow, q) && (q.Name == "" || q.Name == strconv.FormatUint(r.ID, 10))
@@ -89,7 +89,7 @@ func (t *Twin) Traces(_ context.Context, q record.Query) (record.Page[record.Tra
 }
 
 // Diagnoses answers as a store does.
-func (t *Twin) Diagnoses(_ context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
+func (t *Reference) Diagnoses(_ context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
 	return pick(store.Diagnoses, t.diagnoses, q, func(r record.Diagnosis) time.Time { return r.Time }, func(r record.Diagnosis) bool {
 		return within(r.Time, q) && (q.Node == "" || r.Initial.Node == q.Node) && (q.Port == 0 || r.Initial.Port == q.Port) &&
 			ofFlow(r.Victim, q) && (q.Name == "" || r.ID == q.Name)
@@ -97,7 +97,7 @@ func (t *Twin) Diagnoses(_ context.Context, q record.Query) (record.Page[record.
 }
 
 // Incidents answers as a store does.
-func (t *Twin) Incidents(_ context.Context, q record.Query) (record.Page[record.Incident], error) {
+func (t *Reference) Incidents(_ context.Context, q record.Query) (record.Page[record.Incident], error) {
 	return pick(store.Incidents, t.incidents, q, func(r record.Incident) time.Time { return r.Begin }, func(r record.Incident) bool {
 		empty := !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To)
 		wentOn := (q.To.IsZero() || r.Begin.Before(q.To)) && (q.From.IsZero() || r.End.IsZero() || !r.End.Before(q.From))
@@ -107,7 +107,7 @@ func (t *Twin) Incidents(_ context.Context, q record.Query) (record.Page[record.
 }
 
 // Ports answers as a store does.
-func (t *Twin) Ports(_ context.Context, q record.Query) (record.Page[record.PortSample], error) {
+func (t *Reference) Ports(_ context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	here := func(r record.PortSample) bool {
 		return within(r.Time, q) && (q.Node == "" || r.Node == q.Node) && (q.Port == 0 || r.Port == q.Port)
 	}
@@ -146,7 +146,7 @@ func (t *Twin) Ports(_ context.Context, q record.Query) (record.Page[record.Port
 }
 
 // Counters answers as a store does.
-func (t *Twin) Counters(_ context.Context, q record.Query) (record.Page[record.Counter], error) {
+func (t *Reference) Counters(_ context.Context, q record.Query) (record.Page[record.Counter], error) {
 	here := func(r record.Counter) bool { return within(r.Time, q) && (q.Name == "" || r.Name == q.Name) }
 	at := func(r record.Counter) time.Time { return r.Time }
 	if q.Step <= 0 {
@@ -235,8 +235,8 @@ func ofFlow(k model.FlowKey, q record.Query) bool {
 }
 
 // Maintain removes what is too old. A rollup's row is as old as its step.
-func (t *Twin) Maintain(_ context.Context, now time.Time) (store.Upkeep, error) {
-	up := store.Upkeep{Removed: map[store.Kind]store.Removal{}}
+func (t *Reference) Maintain(_ context.Context, now time.Time) (store.MaintenanceResult, error) {
+	up := store.MaintenanceResult{Removed: map[store.Kind]store.Removal{}}
 	expire(t, &up, store.Flows, now, &t.flows, func(r record.FlowSlot) time.Time { return r.Time })
 	expire(t, &up, store.Losses, now, &t.losses, func(r record.Loss) time.Time { return r.Time })
 	expire(t, &up, store.Ports, now, &t.ports, func(r record.PortSample) time.Time { return r.Time })
@@ -258,7 +258,7 @@ func (t *Twin) Maintain(_ context.Context, now time.Time) (store.Upkeep, error) 
 	return up, nil
 }
 
-func expire[T any](t *Twin, up *store.Upkeep, kind store.Kind, now time.Time, records *[]T, at func(T) time.Time) {
+func expire[T any](t *Reference, up *store.MaintenanceResult, kind store.Kind, now time.Time, records *[]T, at func(T) time.Time) {
 	age, bounded := t.Retention[kind]
 	if !bounded {
 		return

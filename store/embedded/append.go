@@ -20,7 +20,7 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	if err := store.CheckBatch(b); err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	leave, err := s.beginWork()
 	if err != nil {
 		return err
 	}
@@ -36,21 +36,21 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	seq, before := s.seq, int64(0)
 	sums, changed := newBatchSums(b), map[int64]*record.Incident{}
 	err = inTransaction(ctx, s.writer, func() error {
-		incidents, err := s.replaced(ctx, b.Incidents, &seq, changed)
+		incidents, err := s.replaceIncidents(ctx, b.Incidents, &seq, changed)
 		if err != nil {
 			return err
 		}
 		before = seq
 		return s.writer.Raw(func(conn any) error {
-			a := appending{conn: conn.(driver.Conn), seq: &seq}
-			add(&a, &flowTable, b.Flows)
-			add(&a, &lossTable, b.Losses)
-			add(&a, &portTable, b.Ports)
-			add(&a, &traceTable, b.Traces)
-			add(&a, &counterTable, b.Counters)
-			add(&a, &diagnosisTable, b.Diagnoses)
-			a.rows(store.Incidents, slices.Values(incidents))
-			a.rollups(sums)
+			a := batchAppender{conn: conn.(driver.Conn), seq: &seq}
+			appendRecords(&a, &flowTable, b.Flows)
+			appendRecords(&a, &lossTable, b.Losses)
+			appendRecords(&a, &portTable, b.Ports)
+			appendRecords(&a, &traceTable, b.Traces)
+			appendRecords(&a, &counterTable, b.Counters)
+			appendRecords(&a, &diagnosisTable, b.Diagnoses)
+			a.appendRows(store.Incidents, slices.Values(incidents))
+			a.appendRollups(sums)
 			return a.err
 		})
 	})
@@ -58,17 +58,17 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 		return fmt.Errorf("append %d records to store %s: %w", b.Len(), s.path, err)
 	}
 	s.seq = seq
-	s.extend(b)
-	s.hot.add(b, before, sums)
-	s.ledger.add(changed)
-	s.visible.Store(seq) // behind hot: who sees the number finds the record
+	s.extendBounds(b)
+	s.hot.addBatch(b, before, sums)
+	s.ledger.update(changed)
+	s.committedSeq.Store(seq) // behind hot: who sees the number finds the record
 	return nil
 }
 
-// replaced removes the incidents that a later state takes the place of and
+// replaceIncidents removes the incidents that a later state takes the place of and
 // returns the rows to append, and sets what changed by number. An incident keeps its first number, so that an
 // update neither moves it in a walk nor hides it from one.
-func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *int64, changed map[int64]*record.Incident) ([][]driver.Value, error) {
+func (s *Store) replaceIncidents(ctx context.Context, incidents []record.Incident, seq *int64, changed map[int64]*record.Incident) ([][]driver.Value, error) {
 	if len(incidents) == 0 {
 		return nil, nil
 	}
@@ -110,15 +110,15 @@ func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *
 	return out, nil
 }
 
-// appending fills tables within a transaction; the first error stays.
-type appending struct {
+// batchAppender fills tables within a transaction; the first error stays.
+type batchAppender struct {
 	conn driver.Conn
 	seq  *int64
 	err  error
 }
 
-func add[T any](a *appending, t *table[T], records []T) {
-	a.rows(t.kind, func(yield func([]driver.Value) bool) {
+func appendRecords[T any](a *batchAppender, t *table[T], records []T) {
+	a.appendRows(t.kind, func(yield func([]driver.Value) bool) {
 		for i := range records {
 			*a.seq++
 			if !yield(t.row(&records[i], *a.seq)) {
@@ -132,7 +132,7 @@ func add[T any](a *appending, t *table[T], records []T) {
 // wait for one, and batches do not.
 const yieldEvery = 64
 
-func (a *appending) rows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
+func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
 	if a.err != nil {
 		return
 	}

@@ -29,9 +29,9 @@ type Config struct {
 	// answers must not stand in their queue.
 	Readers int
 	Waiting int
-	// Hot is the memory for the newest records, from which questions about the
+	// CacheSize is the memory for the newest records, from which questions about the
 	// present are answered without DuckDB. 0 is none.
-	Hot model.Bytes
+	CacheSize model.Bytes
 	// Memory is what DuckDB may use for its cache and for queries.
 	Memory model.Bytes
 	// Threads is how many cores DuckDB may use. 0 is all.
@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 		QueryTime: 5 * time.Second,
 		Readers:   max(2, runtime.NumCPU()/2),
 		Waiting:   32,
-		Hot:       256 * model.MiB,
+		CacheSize:       256 * model.MiB,
 		Memory:    512 * model.MiB,
 		Threads:   max(1, runtime.NumCPU()/2), // the other half is for what comes in and who asks
 	}
@@ -72,17 +72,17 @@ func (s *Store) SetLimits(r store.Retention, size model.Bytes) error {
 	return nil
 }
 
-// leastSize is above what the tables take when they are empty.
-const leastSize = 8 * model.MiB
+// minSize is above what the tables take when they are empty.
+const minSize = 8 * model.MiB
 
-// leastMemory is what DuckDB needs to work at all with several connections.
-const leastMemory = 64 * model.MiB
+// minMemory is what DuckDB needs to work at all with several connections.
+const minMemory = 64 * model.MiB
 
 // Check complains about the first field that makes no sense.
 func (c Config) Check() error {
 	switch {
-	case c.MaxSize != 0 && c.MaxSize < leastSize:
-		return fmt.Errorf("store: max size %v, want 0 (no bound) or at least %v", c.MaxSize, leastSize)
+	case c.MaxSize != 0 && c.MaxSize < minSize:
+		return fmt.Errorf("store: max size %v, want 0 (no bound) or at least %v", c.MaxSize, minSize)
 	case c.MaxPage < 1:
 		return fmt.Errorf("store: max page %d, want at least 1", c.MaxPage)
 	case c.MaxAnswer < 1:
@@ -93,10 +93,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("store: readers %d, want at least 1", c.Readers)
 	case c.Waiting < 0:
 		return fmt.Errorf("store: waiting %d, want 0 or more", c.Waiting)
-	case c.Hot < 0:
-		return fmt.Errorf("store: hot %v, want 0 (none) or more", c.Hot)
-	case c.Memory < leastMemory:
-		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, leastMemory)
+	case c.CacheSize < 0:
+		return fmt.Errorf("store: hot %v, want 0 (none) or more", c.CacheSize)
+	case c.Memory < minMemory:
+		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, minMemory)
 	case c.Threads < 0:
 		return fmt.Errorf("store: threads %d, want 0 (all cores) or more", c.Threads)
 	}

@@ -24,51 +24,51 @@ type Store struct {
 	cfg  Config
 	db   *sql.DB       // readers
 	key  []byte        // of cursors
-	line chan struct{} // a place for each query of the tables, running or waiting
+	querySlots chan struct{} // a place for each query of the tables, running or waiting
 
 	limits atomic.Pointer[limits]
 	// Written in the turn of appends.
-	hot     *hot
-	ledger  ledger
-	extents atomic.Pointer[map[store.Kind]extent]
-	gaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, as last seen
-	excess  atomic.Int32                 // maintenances in a row that ended too large
+	hot     *recentCache
+	ledger  incidentCache
+	extents atomic.Pointer[map[store.Kind]timeBounds]
+	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, as last seen
+	oversizedRuns  atomic.Int32                 // maintenances in a row that ended too large
 
-	life   sync.RWMutex // held for reading by all work, so that Close waits for it
+	lifetime   sync.RWMutex // held for reading by all work, so that Close waits for it
 	closed bool
 
 	write   sync.Mutex // guards what follows
 	writer  *sql.Conn
 	seq     int64
-	visible atomic.Int64 // the highest seq committed
+	committedSeq atomic.Int64 // the highest seq committed
 	merged  map[store.Kind]int64
 }
 
-// held are the files that this process has open. DuckDB shares one database
+// openFiles are the files that this process has open. DuckDB shares one database
 // between all who open the same file in a process, so it would not refuse the
 // second; two Stores would number their records twice.
-var held struct {
+var openFiles struct {
 	sync.Mutex
 	paths map[string]bool
 }
 
-func hold(path string) bool {
-	held.Lock()
-	defer held.Unlock()
-	if held.paths[path] {
+func claimFile(path string) bool {
+	openFiles.Lock()
+	defer openFiles.Unlock()
+	if openFiles.paths[path] {
 		return false
 	}
-	if held.paths == nil {
-		held.paths = map[string]bool{}
+	if openFiles.paths == nil {
+		openFiles.paths = map[string]bool{}
 	}
-	held.paths[path] = true
+	openFiles.paths[path] = true
 	return true
 }
 
-func letGo(path string) {
-	held.Lock()
-	defer held.Unlock()
-	delete(held.paths, path)
+func releaseFile(path string) {
+	openFiles.Lock()
+	defer openFiles.Unlock()
+	delete(openFiles.paths, path)
 }
 
 // Open opens a file or makes it, and brings its schema to this version.
@@ -97,16 +97,16 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 	if info, err := os.Stat(filepath.Dir(full)); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("there is no folder %s", filepath.Dir(full))
 	}
-	if !hold(full) {
+	if !claimFile(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
 	}
-	s := &Store{path: full, cfg: cfg, line: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}, gaps: map[store.Kind]*atomic.Int64{}}
+	s := &Store{path: full, cfg: cfg, querySlots: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}, recordGaps: map[store.Kind]*atomic.Int64{}}
 	for _, kind := range store.Kinds() {
-		s.gaps[kind] = &atomic.Int64{}
+		s.recordGaps[kind] = &atomic.Int64{}
 	}
 	s.limits.Store(&limits{maps.Clone(cfg.Retention), cfg.MaxSize})
 	if err := s.open(context.Background()); err != nil {
-		letGo(full)
+		releaseFile(full)
 		return nil, err
 	}
 	return s, nil
@@ -144,12 +144,12 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.writer.QueryRowContext(ctx, lastSeq()).Scan(&s.seq); err != nil {
 		return fail(err)
 	}
-	s.visible.Store(s.seq)
-	if err := s.readExtents(ctx); err != nil {
+	s.committedSeq.Store(s.seq)
+	if err := s.loadTimeBounds(ctx); err != nil {
 		return fail(err)
 	}
-	s.hot = s.newHot()
-	if err := s.readLedger(ctx, s.cfg.Hot/hotParts); err != nil {
+	s.hot = s.newRecentCache()
+	if err := s.loadIncidents(ctx, s.cfg.CacheSize/cacheParts); err != nil {
 		return fail(err)
 	}
 	s.db.SetMaxOpenConns(s.cfg.Readers + 1)
@@ -171,29 +171,29 @@ func lastSeq() string {
 // Close writes everything into the file and closes it. It waits for work under
 // way.
 func (s *Store) Close() error {
-	s.life.Lock()
-	defer s.life.Unlock()
+	s.lifetime.Lock()
+	defer s.lifetime.Unlock()
 	if s.closed {
 		return store.ErrClosed
 	}
 	s.closed = true
 	_, err := s.writer.ExecContext(context.Background(), `CHECKPOINT`)
 	err = errors.Join(err, s.writer.Close(), s.db.Close())
-	letGo(s.path)
+	releaseFile(s.path)
 	if err != nil {
 		return fmt.Errorf("close store %s: %w", s.path, err)
 	}
 	return nil
 }
 
-// enter is called by all work; leave ends it.
-func (s *Store) enter() (leave func(), err error) {
-	s.life.RLock()
+// beginWork is called by all work; leave ends it.
+func (s *Store) beginWork() (leave func(), err error) {
+	s.lifetime.RLock()
 	if s.closed {
-		s.life.RUnlock()
+		s.lifetime.RUnlock()
 		return nil, store.ErrClosed
 	}
-	return s.life.RUnlock, nil
+	return s.lifetime.RUnlock, nil
 }
 
 // openError says in Weft's words what DuckDB complains about.

@@ -20,11 +20,11 @@ func testConfig() embedded.Config {
 // TestConformance checks with all records in memory, and with so little room for
 // them that most questions are about the table, too.
 func TestConformance(t *testing.T) {
-	for name, hot := range map[string]model.Bytes{"hot": embedded.DefaultConfig().Hot, "lukewarm": 20 * model.KB} {
+	for name, hot := range map[string]model.Bytes{"hot": embedded.DefaultConfig().CacheSize, "lukewarm": 20 * model.KB} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t testing.TB, keep store.Retention) conformance.Store {
 				cfg := testConfig()
-				cfg.Retention, cfg.Hot = keep, hot
+				cfg.Retention, cfg.CacheSize = keep, hot
 				return open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
 			})
 		})

@@ -19,7 +19,7 @@ func (s *Store) Export(ctx context.Context, dir string, kind store.Kind, from, t
 	if _, err := store.ParseKind(string(kind)); err != nil {
 		return 0, err
 	}
-	leave, err := s.enter()
+	leave, err := s.beginWork()
 	if err != nil {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func (s *Store) Export(ctx context.Context, dir string, kind store.Kind, from, t
 		return 0, err
 	}
 	where := &conditions{}
-	where.between(store.Range(record.Query{From: from, To: to}))
+	where.between(store.TimeRange(record.Query{From: from, To: to}))
 	columns, group := `* EXCLUDE (seq)`, ``
 	if r, is := rollups[kind]; is {
 		columns, group = `time, `+r.key+`, `+r.merge, `GROUP BY time, `+r.key

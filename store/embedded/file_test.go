@@ -57,7 +57,7 @@ func TestReopen(t *testing.T) {
 // from the others, and a walk that looks ever further back finds it, once.
 func TestWalkReachesLongAgo(t *testing.T) {
 	cfg := testConfig()
-	cfg.Hot = 0
+	cfg.CacheSize = 0
 	s := fresh(t, cfg)
 	// Pages of two records that are two ninths of a second apart make looks that
 	// begin with 4/3 s; times eight, they have more than 63 bits before they are as
@@ -217,7 +217,7 @@ func TestShrinkReachesVerdicts(t *testing.T) {
 		b.Incidents = append(b.Incidents, record.Incident{ID: "i" + strconv.Itoa(i), Begin: at, Updated: at, Body: append(body, '"')})
 	}
 	mustAppend(t, s, b)
-	var up store.Upkeep
+	var up store.MaintenanceResult
 	for range 2 * 3 * 2 { // maintenances that end too large, for each group of kinds, twice
 		b := &record.Batch{}
 		for i := range 1000 { // so many that never all are the oldest
@@ -267,7 +267,7 @@ func TestLargeAnswer(t *testing.T) {
 // TestQueryTime ends a query that takes too long.
 func TestQueryTime(t *testing.T) {
 	cfg := testConfig()
-	cfg.QueryTime, cfg.Hot = time.Nanosecond, 0 // memory would answer in time
+	cfg.QueryTime, cfg.CacheSize = time.Nanosecond, 0 // memory would answer in time
 	s := fresh(t, cfg)
 	if err := s.Append(context.Background(), &record.Batch{Flows: []record.FlowSlot{{Time: time.Unix(1, 0)}}}); err != nil {
 		t.Fatal(err)

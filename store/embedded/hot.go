@@ -11,11 +11,11 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// hot is the newest records of each kind, which most questions are about. A
+// recentCache is the newest records of each kind, which most questions are about. A
 // question to DuckDB costs milliseconds of a core however little it asks for; one
 // to memory some microseconds (weft bench serve). Incidents change, and are few:
 // they are not here.
-type hot struct {
+type recentCache struct {
 	flows     *recent.Set[record.FlowSlot]
 	losses    *recent.Set[record.Loss]
 	ports     *recent.Set[record.PortSample]
@@ -27,24 +27,24 @@ type hot struct {
 	counterSteps map[store.Kind]*recent.Steps[counterSums]
 }
 
-// hotParts is into how many parts the room is divided.
-const hotParts = 15
+// cacheParts is into how many parts the room is divided.
+const cacheParts = 15
 
 // stepSize is about what a row of a rollup takes in memory.
 const stepSize = 128
 
-// newHot begins behind the newest records that the file has.
-func (s *Store) newHot() *hot {
-	floor := func(kind store.Kind) int64 { return s.extent(kind).newest }
+// newRecentCache begins behind the newest records that the file has.
+func (s *Store) newRecentCache() *recentCache {
+	floor := func(kind store.Kind) int64 { return s.boundsOfKind(kind).newest }
 	// A third of the room is for flows, of which there are by far the most.
-	room := s.cfg.Hot / hotParts
-	h := &hot{
-		flows:     recent.New(sized(hotFlows, flowTable.size), 5*room, floor(store.Flows)),
-		losses:    recent.New(sized(hotLosses, lossTable.size), room, floor(store.Losses)),
-		ports:     recent.New(sized(hotPorts, portTable.size), room, floor(store.Ports)),
-		traces:    recent.New(sized(hotTraces, traceTable.size), room, floor(store.Traces)),
-		counters:  recent.New(sized(hotCounters, counterTable.size), room, floor(store.Counters)),
-		diagnoses: recent.New(sized(hotDiagnoses, diagnosisTable.size), room, floor(store.Diagnoses)),
+	room := s.cfg.CacheSize / cacheParts
+	h := &recentCache{
+		flows:     recent.New(sized(flowShape, flowTable.size), 5*room, floor(store.Flows)),
+		losses:    recent.New(sized(lossShape, lossTable.size), room, floor(store.Losses)),
+		ports:     recent.New(sized(portShape, portTable.size), room, floor(store.Ports)),
+		traces:    recent.New(sized(traceShape, traceTable.size), room, floor(store.Traces)),
+		counters:  recent.New(sized(counterShape, counterTable.size), room, floor(store.Counters)),
+		diagnoses: recent.New(sized(diagnosisShape, diagnosisTable.size), room, floor(store.Diagnoses)),
 
 		portSteps: map[store.Kind]*recent.Steps[portSums]{}, counterSteps: map[store.Kind]*recent.Steps[counterSums]{},
 	}
@@ -66,100 +66,100 @@ func sized[T any](s recent.Shape[T], size func(*T) int) recent.Shape[T] {
 
 // add takes what was committed; seq is the number before the first record, which
 // are numbered in the order of Append.
-func (h *hot) add(b *record.Batch, seq int64, sums batchSums) {
+func (h *recentCache) addBatch(b *record.Batch, seq int64, sums batchSums) {
 	seq++
-	h.flows.Add(b.Flows, seq)
+	h.flows.AddRecords(b.Flows, seq)
 	seq += int64(len(b.Flows))
-	h.losses.Add(b.Losses, seq)
+	h.losses.AddRecords(b.Losses, seq)
 	seq += int64(len(b.Losses))
-	h.ports.Add(b.Ports, seq)
+	h.ports.AddRecords(b.Ports, seq)
 	seq += int64(len(b.Ports))
-	h.traces.Add(b.Traces, seq)
+	h.traces.AddRecords(b.Traces, seq)
 	seq += int64(len(b.Traces))
-	h.counters.Add(b.Counters, seq)
+	h.counters.AddRecords(b.Counters, seq)
 	seq += int64(len(b.Counters))
-	h.diagnoses.Add(b.Diagnoses, seq)
+	h.diagnoses.AddRecords(b.Diagnoses, seq)
 	for kind, steps := range sums.ports {
 		for begin, rows := range steps {
-			h.portSteps[kind].Add(begin, rows)
+			h.portSteps[kind].AddRows(begin, rows)
 		}
 	}
 	for kind, steps := range sums.counters {
 		for begin, rows := range steps {
-			h.counterSteps[kind].Add(begin, rows)
+			h.counterSteps[kind].AddRows(begin, rows)
 		}
 	}
 }
 
-// forget follows what was removed from the tables.
-func (h *hot) forget(kind store.Kind, before int64) {
+// removeBefore follows what was removed from the tables.
+func (h *recentCache) removeBefore(kind store.Kind, before int64) {
 	switch kind {
 	case store.Flows:
-		h.flows.Forget(before)
+		h.flows.RemoveBefore(before)
 	case store.Losses:
-		h.losses.Forget(before)
+		h.losses.RemoveBefore(before)
 	case store.Ports:
-		h.ports.Forget(before)
+		h.ports.RemoveBefore(before)
 	case store.Traces:
-		h.traces.Forget(before)
+		h.traces.RemoveBefore(before)
 	case store.Counters:
-		h.counters.Forget(before)
+		h.counters.RemoveBefore(before)
 	case store.Diagnoses:
-		h.diagnoses.Forget(before)
+		h.diagnoses.RemoveBefore(before)
 	}
 	if s := h.portSteps[kind]; s != nil {
-		s.Forget(before)
+		s.RemoveBefore(before)
 	}
 	if s := h.counterSteps[kind]; s != nil {
-		s.Forget(before)
+		s.RemoveBefore(before)
 	}
 }
 
 // utc is an instant as DuckDB gives it back.
 func utc(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 
-var hotFlows = recent.Shape[record.FlowSlot]{
+var flowShape = recent.Shape[record.FlowSlot]{
 	Time: func(r *record.FlowSlot) time.Time { return r.Time },
 	Flow: func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
-	Ends: true,
-	Own: func(r *record.FlowSlot) {
+	ByEndpoint: true,
+	Clone: func(r *record.FlowSlot) {
 		r.Time, r.Path = utc(r.Time), append([]record.FlowHop(nil), r.Path...)
 	},
-	Fits: func(r *record.FlowSlot, q *record.Query) bool {
+	Matches: func(r *record.FlowSlot, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.Src || q.Node == r.Dst ||
 			slices.ContainsFunc(r.Path, func(h record.FlowHop) bool { return h.Switch == q.Node }))
 	},
 }
 
-var hotLosses = recent.Shape[record.Loss]{
+var lossShape = recent.Shape[record.Loss]{
 	Time: func(r *record.Loss) time.Time { return r.Time },
 	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
-	Ends: true,
-	Own:  func(r *record.Loss) { r.Time = utc(r.Time) },
-	Fits: func(r *record.Loss, q *record.Query) bool {
+	ByEndpoint: true,
+	Clone:  func(r *record.Loss) { r.Time = utc(r.Time) },
+	Matches: func(r *record.Loss, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.From || q.Node == r.To)
 	},
 }
 
-var hotPorts = recent.Shape[record.PortSample]{
+var portShape = recent.Shape[record.PortSample]{
 	Time: func(r *record.PortSample) time.Time { return r.Time },
-	Own:  func(r *record.PortSample) { r.Time = utc(r.Time) },
-	Fits: func(r *record.PortSample, q *record.Query) bool {
+	Clone:  func(r *record.PortSample) { r.Time = utc(r.Time) },
+	Matches: func(r *record.PortSample, q *record.Query) bool {
 		return (q.Port == 0 || q.Port == r.Port) && (q.Node == "" || q.Node == r.Node)
 	},
 }
 
-var hotTraces = recent.Shape[record.Trace]{
+var traceShape = recent.Shape[record.Trace]{
 	Time: func(r *record.Trace) time.Time { return r.Time },
 	Flow: func(r *record.Trace) *model.FlowKey { return &r.Flow },
-	Own: func(r *record.Trace) {
+	Clone: func(r *record.Trace) {
 		r.Time = utc(r.Time)
 		r.Hops, r.Frame = append([]record.TraceHop(nil), r.Hops...), append([]byte(nil), r.Frame...)
 		for i := range r.Hops {
 			r.Hops[i].Time = utc(r.Hops[i].Time)
 		}
 	},
-	Fits: func(r *record.Trace, q *record.Query) bool {
+	Matches: func(r *record.Trace, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Name == "" || isTrace(r.ID, q.Name)) &&
 			(q.Node == "" || slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node }))
 	},
@@ -171,19 +171,19 @@ func isTrace(id uint64, name string) bool {
 	return err == nil && n == id
 }
 
-var hotCounters = recent.Shape[record.Counter]{
+var counterShape = recent.Shape[record.Counter]{
 	Time: func(r *record.Counter) time.Time { return r.Time },
-	Own:  func(r *record.Counter) { r.Time = utc(r.Time) },
-	Fits: func(r *record.Counter, q *record.Query) bool { return q.Name == "" || q.Name == r.Name },
+	Clone:  func(r *record.Counter) { r.Time = utc(r.Time) },
+	Matches: func(r *record.Counter, q *record.Query) bool { return q.Name == "" || q.Name == r.Name },
 }
 
-var hotDiagnoses = recent.Shape[record.Diagnosis]{
+var diagnosisShape = recent.Shape[record.Diagnosis]{
 	Time: func(r *record.Diagnosis) time.Time { return r.Time },
 	Flow: func(r *record.Diagnosis) *model.FlowKey { return &r.Victim },
-	Own: func(r *record.Diagnosis) {
+	Clone: func(r *record.Diagnosis) {
 		r.Time, r.Body = utc(r.Time), append([]byte(nil), r.Body...)
 	},
-	Fits: func(r *record.Diagnosis, q *record.Query) bool {
+	Matches: func(r *record.Diagnosis, q *record.Query) bool {
 		return ofFlow(q, &r.Victim) && (q.Node == "" || q.Node == r.Initial.Node) &&
 			(q.Port == 0 || q.Port == r.Initial.Port) && (q.Name == "" || q.Name == r.ID)
 	},

@@ -28,7 +28,7 @@ type KindInfo struct {
 
 // Info counts what the file holds.
 func (s *Store) Info(ctx context.Context) (info Info, err error) {
-	leave, err := s.enter()
+	leave, err := s.beginWork()
 	if err != nil {
 		return info, err
 	}

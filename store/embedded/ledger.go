@@ -15,21 +15,21 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// ledger has all incidents in memory, as long as they fit: they are few, and
+// incidentCache has all incidents in memory, as long as they fit: they are few, and
 // everybody asks for them. They change and leave in any order, so they are no
 // recent.Set.
-type ledger struct {
+type incidentCache struct {
 	most int
-	now  atomic.Pointer[[]noted] // newest first; nil: they do not fit
+	now  atomic.Pointer[[]cachedIncident] // newest first; nil: they do not fit
 }
 
-type noted struct {
-	recent.Place
+type cachedIncident struct {
+	recent.Position
 	incident record.Incident
 }
 
-// readLedger takes the incidents of a file.
-func (s *Store) readLedger(ctx context.Context, most model.Bytes) error {
+// loadIncidents takes the incidents of a file.
+func (s *Store) loadIncidents(ctx context.Context, most model.Bytes) error {
 	s.ledger.most = int(most)
 	var bytes int
 	size := `SELECT coalesce(sum(300 + strlen(body) + strlen(summary)), 0)::BIGINT FROM incidents`
@@ -41,22 +41,22 @@ func (s *Store) readLedger(ctx context.Context, most model.Bytes) error {
 		return err
 	}
 	defer rows.Close()
-	all := []noted{}
+	all := []cachedIncident{}
 	for rows.Next() {
-		var n noted
-		var at place
+		var n cachedIncident
+		var at recordPosition
 		if err := incidentTable.scan(rows, &n.incident, &at); err != nil {
 			return err
 		}
-		n.Place = recent.Place{Time: at.time.UnixNano(), Seq: at.seq}
+		n.Position = recent.Position{Time: at.time.UnixNano(), Seq: at.seq}
 		all = append(all, n)
 	}
-	s.ledger.put(all)
+	s.ledger.setAll(all)
 	return rows.Err()
 }
 
-// put sets the incidents, or gives up where there are too many.
-func (l *ledger) put(all []noted) {
+// setAll sets the incidents, or gives up where there are too many.
+func (l *incidentCache) setAll(all []cachedIncident) {
 	bytes := 0
 	for i := range all {
 		bytes += incidentTable.size(&all[i].incident)
@@ -65,24 +65,24 @@ func (l *ledger) put(all []noted) {
 		l.now.Store(nil)
 		return
 	}
-	slices.SortFunc(all, func(a, b noted) int { return b.Compare(a.Place) })
+	slices.SortFunc(all, func(a, b cachedIncident) int { return b.Compare(a.Position) })
 	l.now.Store(&all)
 }
 
-// add takes incidents that are new or have changed, by their numbers.
-func (l *ledger) add(changed map[int64]*record.Incident) {
+// update takes incidents that are new or have changed, by their numbers.
+func (l *incidentCache) update(changed map[int64]*record.Incident) {
 	old := l.now.Load()
 	if old == nil || len(changed) == 0 {
 		return
 	}
-	all := make([]noted, 0, len(*old)+len(changed))
+	all := make([]cachedIncident, 0, len(*old)+len(changed))
 	for _, n := range *old {
 		if changed[n.Seq] == nil {
 			all = append(all, n)
 		}
 	}
 	for seq, r := range changed {
-		n := noted{recent.Place{Time: r.Begin.UnixNano(), Seq: seq}, *r}
+		n := cachedIncident{recent.Position{Time: r.Begin.UnixNano(), Seq: seq}, *r}
 		n.incident.Begin, n.incident.Updated = utc(r.Begin), utc(r.Updated)
 		if !r.End.IsZero() {
 			n.incident.End = utc(r.End)
@@ -90,20 +90,20 @@ func (l *ledger) add(changed map[int64]*record.Incident) {
 		n.incident.Body = append([]byte(nil), r.Body...)
 		all = append(all, n)
 	}
-	l.put(all)
+	l.setAll(all)
 }
 
-// forget drops those whose last update was before an instant.
-func (l *ledger) forget(before int64) {
+// removeBefore drops those whose last update was before an instant.
+func (l *incidentCache) removeBefore(before int64) {
 	if old := l.now.Load(); old != nil {
-		l.put(slices.DeleteFunc(slices.Clone(*old), func(n noted) bool { return n.incident.Updated.UnixNano() < before }))
+		l.setAll(slices.DeleteFunc(slices.Clone(*old), func(n cachedIncident) bool { return n.incident.Updated.UnixNano() < before }))
 	}
 }
 
-// back goes through the incidents that a query asks for, newest first.
-func (l *ledger) back(all []noted, q *record.Query, before recent.Place) iter.Seq2[recent.Place, *record.Incident] {
-	first, last := store.Range(*q)
-	return func(yield func(recent.Place, *record.Incident) bool) {
+// newestFirst goes through the incidents that a query asks for, newest first.
+func (l *incidentCache) newestFirst(all []cachedIncident, q *record.Query, before recent.Position) iter.Seq2[recent.Position, *record.Incident] {
+	first, last := store.TimeRange(*q)
+	return func(yield func(recent.Position, *record.Incident) bool) {
 		for i := range all {
 			n := &all[i]
 			r := &n.incident
@@ -113,7 +113,7 @@ func (l *ledger) back(all []noted, q *record.Query, before recent.Place) iter.Se
 				q.Node != "" && q.Node != r.Place && !strings.HasPrefix(r.Place, q.Node+":") {
 				continue
 			}
-			if !yield(n.Place, r) {
+			if !yield(n.Position, r) {
 				return
 			}
 		}

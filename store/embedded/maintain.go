@@ -16,9 +16,9 @@ import (
 // while the store is larger than it may be, merges the rows of rollups, and
 // writes the log of changes into the file. Call it every minute or so. Appends
 // wait for each of its steps, queries do not.
-func (s *Store) Maintain(ctx context.Context, now time.Time) (store.Upkeep, error) {
-	up := store.Upkeep{Removed: map[store.Kind]store.Removal{}}
-	leave, err := s.enter()
+func (s *Store) Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error) {
+	up := store.MaintenanceResult{Removed: map[store.Kind]store.Removal{}}
+	leave, err := s.beginWork()
 	if err != nil {
 		return up, err
 	}
@@ -30,7 +30,7 @@ func (s *Store) Maintain(ctx context.Context, now time.Time) (store.Upkeep, erro
 	return up, err
 }
 
-func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (err error) {
+func (s *Store) maintain(ctx context.Context, now time.Time, up *store.MaintenanceResult) (err error) {
 	if up.Before, err = s.Size(ctx); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (
 	if err := s.checkpoint(ctx); err != nil {
 		return err
 	}
-	if err := s.shrink(ctx, up); err != nil {
+	if err := s.evict(ctx, up); err != nil {
 		return err
 	}
 	if up.After, err = s.Size(ctx); err != nil {
@@ -68,11 +68,11 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (
 func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	n, err := s.execute(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
+	n, err := s.execLocked(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
 	if err == nil {
-		s.hot.forget(kind, clamp(ns))
+		s.hot.removeBefore(kind, clamp(ns))
 		if kind == store.Incidents {
-			s.ledger.forget(clamp(ns))
+			s.ledger.removeBefore(clamp(ns))
 		}
 	}
 	return n, err
@@ -90,10 +90,10 @@ func ageColumn(kind store.Kind) string {
 func (s *Store) exec(ctx context.Context, sql string) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	return s.execute(ctx, sql)
+	return s.execLocked(ctx, sql)
 }
 
-func (s *Store) execute(ctx context.Context, sql string) (uint64, error) {
+func (s *Store) execLocked(ctx context.Context, sql string) (uint64, error) {
 	result, err := s.writer.ExecContext(ctx, sql)
 	if err != nil {
 		return 0, err
@@ -109,7 +109,7 @@ func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uin
 	s.write.Lock()
 	defer s.write.Unlock()
 	r := rollups[kind]
-	until := clamp(store.Floor(clamp(now), r.step) - 2*int64(r.step))
+	until := clamp(store.FloorStep(clamp(now), r.step) - 2*int64(r.step))
 	since, known := s.merged[kind]
 	if !known {
 		since = clamp(-1 << 63)

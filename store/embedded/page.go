@@ -22,35 +22,35 @@ type pageWalk[T any] struct {
 	limit int
 	page  record.Page[T]
 	bytes int
-	last  recent.Place // of the last item
+	last  recent.Position // of the last item
 	bound int64        // the highest number of the walk
 }
 
-// begin is the place that the page goes on from, and sets what the walk may see.
-func (w *pageWalk[T]) begin() (before recent.Place, err error) {
-	w.bound = w.visible.Load()
+// startAt is the place that the page goes on from, and sets what the walk may see.
+func (w *pageWalk[T]) startAt() (before recent.Position, err error) {
+	w.bound = w.committedSeq.Load()
 	if w.asked.After == "" {
-		return recent.Place{Time: math.MaxInt64, Seq: math.MaxInt64}, nil
+		return recent.Position{Time: math.MaxInt64, Seq: math.MaxInt64}, nil
 	}
 	from, err := store.Unseal(w.key, w.kind, w.asked)
 	w.bound = from.Bound
-	return recent.Place{Time: from.Time, Seq: from.Seq}, err
+	return recent.Position{Time: from.Time, Seq: from.Seq}, err
 }
 
-func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
-	before, err := w.begin()
+func (w *pageWalk[T]) collect(ctx context.Context, hot *recent.Set[T]) error {
+	before, err := w.startAt()
 	if err != nil {
 		return err
 	}
-	first, last := store.Range(w.asked)
+	first, last := store.TimeRange(w.asked)
 	if last = min(last, before.Time); first > last {
 		return nil
 	}
 	view := hot.View()
-	if w.take(view.Back(&w.asked, before, first, last)) {
+	if w.addFromMemory(view.NewestFirst(&w.asked, before, first, last)) {
 		return nil
 	}
-	e := w.extent(w.kind)
+	e := w.boundsOfKind(w.kind)
 	first, last = max(clamp(first), e.oldest), min(clamp(min(last, view.Floor())), e.newest)
 	if first <= last && len(w.page.Items) > 0 && w.asked.Ends != (record.Ends{}) {
 		// Of one end there may be few records in a long range. What memory has is
@@ -58,11 +58,11 @@ func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
 		w.seal()
 		return nil
 	}
-	return w.cold(ctx, before, first, last)
+	return w.readTable(ctx, before, first, last)
 }
 
-// take adds records that memory has, and reports whether the page has ended.
-func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
+// addFromMemory adds records that memory has, and reports whether the page has ended.
+func (w *pageWalk[T]) addFromMemory(records iter.Seq2[recent.Position, *T]) (ended bool) {
 	for at, r := range records {
 		if at.Seq > w.bound {
 			continue
@@ -70,7 +70,7 @@ func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
 		if w.full() {
 			return true
 		}
-		w.add(r, at)
+		w.addItem(r, at)
 	}
 	return false
 }
@@ -90,7 +90,7 @@ func (w *pageWalk[T]) seal() {
 	w.page.Next = store.Cursor{Time: w.last.Time, Seq: w.last.Seq, Bound: w.bound}.Seal(w.key, w.kind, w.asked)
 }
 
-func (w *pageWalk[T]) add(r *T, at recent.Place) {
+func (w *pageWalk[T]) addItem(r *T, at recent.Position) {
 	w.bytes += w.size(r)
 	if n := len(w.page.Items); n == cap(w.page.Items) {
 		// Few steps to a long page: records are large, and to copy them is most of
@@ -102,7 +102,7 @@ func (w *pageWalk[T]) add(r *T, at recent.Place) {
 }
 
 // conditions are those of the whole query.
-func (w *pageWalk[T]) conditions(before recent.Place) *conditions {
+func (w *pageWalk[T]) conditions(before recent.Position) *conditions {
 	where := filter(w.kind, w.asked)
 	where.and(fmt.Sprintf(`seq <= %d`, w.bound))
 	if w.asked.After != "" {
@@ -121,29 +121,29 @@ const (
 	mostLook  = 64 * leastLook
 )
 
-// firstLook is how far back to look for n more records.
-func (w *pageWalk[T]) firstLook(n int) int64 {
-	gap := w.gaps[w.kind].Load()
+// firstWindow is how far back to look for n more records.
+func (w *pageWalk[T]) firstWindow(n int) int64 {
+	gap := w.recordGaps[w.kind].Load()
 	if w.filtered() || gap > mostLook/int64(n) {
 		return mostLook
 	}
 	return max(2*gap*int64(n), leastLook)
 }
 
-// learn notes how far apart the n records of a page are that was read from its
+// noteGap notes how far apart the n records of a page are that was read from its
 // table, beginning at an instant.
-func (w *pageWalk[T]) learn(from int64, n int) {
+func (w *pageWalk[T]) noteGap(from int64, n int) {
 	if n > 0 && !w.filtered() {
-		w.gaps[w.kind].Store((from - w.last.Time) / int64(n))
+		w.recordGaps[w.kind].Store((from - w.last.Time) / int64(n))
 	}
 }
 
-// cold reads the table, back from last to first.
-func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last int64) error {
+// readTable reads the table, back from last to first.
+func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, first, last int64) error {
 	where := w.conditions(before)
 	have := len(w.page.Items)
-	look := w.firstLook(max(w.limit-have, 0) + 1)
-	defer func(from int64) { w.learn(from, len(w.page.Items)-have) }(last)
+	look := w.firstWindow(max(w.limit-have, 0) + 1)
+	defer func(from int64) { w.noteGap(from, len(w.page.Items)-have) }(last)
 	for ; first <= last && w.page.Next == ""; look = 8 * min(look, math.MaxInt64/8) {
 		low := first
 		// A device without a clock reports times of 1970, and others may be
@@ -153,16 +153,16 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 		}
 		part := conditions{slices.Clone(where.all), where.args}
 		part.between(low, last)
-		found := w.rare()
+		found := w.selective()
 		if !found {
 			// A page that is full so far wants to know whether there is more.
 			var err error
-			if found, err = w.narrow(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
+			if found, err = w.narrowTime(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
 				return err
 			}
 		}
 		if found {
-			if err := w.read(ctx, &part); err != nil {
+			if err := w.readRows(ctx, &part); err != nil {
 				return err
 			}
 		}
@@ -171,42 +171,42 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 	return nil
 }
 
-// rare reports whether few records of a stretch of time can be what is asked for:
+// selective reports whether few records of a stretch of time can be what is asked for:
 // DuckDB finds them by one column, and unpacks the others of those alone.
-func (w *pageWalk[T]) rare() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
+func (w *pageWalk[T]) selective() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
 
 // filtered reports whether not every record of a stretch of time is asked for.
 func (w *pageWalk[T]) filtered() bool {
-	return w.rare() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.Ends{}
+	return w.selective() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.Ends{}
 }
 
-// read adds the records that the conditions keep.
-func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
+// readRows adds the records that the conditions keep.
+func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
 	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
 		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1)
-	return w.rows(ctx, query, where.args, func(rows *sql.Rows) error {
+	return w.queryRows(ctx, query, where.args, func(rows *sql.Rows) error {
 		if w.full() {
 			return errEnough
 		}
 		var r T
-		var at place
+		var at recordPosition
 		if err := w.scan(rows, &r, &at); err != nil {
 			return err
 		}
-		w.add(&r, recent.Place{Time: at.time.UnixNano(), Seq: at.seq})
+		w.addItem(&r, recent.Position{Time: at.time.UnixNano(), Seq: at.seq})
 		return nil
 	})
 }
 
-// narrow finds the time of the n-th newest record and has the conditions leave
+// narrowTime finds the time of the n-th newest record and has the conditions leave
 // out what is older. DuckDB finds it from the times alone in a few milliseconds,
 // while it would unpack every column of a long table to sort by time and number
 // (weft bench store). Records that leave between the two questions are the
 // oldest, so none is lost in the middle.
-func (w *pageWalk[T]) narrow(ctx context.Context, where *conditions, n int) (found bool, err error) {
+func (w *pageWalk[T]) narrowTime(ctx context.Context, where *conditions, n int) (found bool, err error) {
 	var oldest *int64
 	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, w.kind, where.sql(), n)
-	err = w.rows(ctx, query, where.args, func(rows *sql.Rows) error { return rows.Scan(&oldest) })
+	err = w.queryRows(ctx, query, where.args, func(rows *sql.Rows) error { return rows.Scan(&oldest) })
 	if err != nil || oldest == nil {
 		return false, err
 	}

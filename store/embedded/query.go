@@ -15,54 +15,54 @@ import (
 
 // Flows returns what flows did in slots.
 func (s *Store) Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
-	return page(ctx, s, &flowTable, s.hot.flows, q)
+	return queryPage(ctx, s, &flowTable, s.hot.flows, q)
 }
 
 // Losses returns what flows lost.
 func (s *Store) Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error) {
-	return page(ctx, s, &lossTable, s.hot.losses, q)
+	return queryPage(ctx, s, &lossTable, s.hot.losses, q)
 }
 
 // Ports returns samples of ports or, with a Step, their means.
 func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	if q.Step > 0 {
-		return series(ctx, s, &portSeries, s.hot.portSteps, q)
+		return querySeries(ctx, s, &portSeries, s.hot.portSteps, q)
 	}
-	return page(ctx, s, &portTable, s.hot.ports, q)
+	return queryPage(ctx, s, &portTable, s.hot.ports, q)
 }
 
 // Traces returns the ways of packets.
 func (s *Store) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
-	return page(ctx, s, &traceTable, s.hot.traces, q)
+	return queryPage(ctx, s, &traceTable, s.hot.traces, q)
 }
 
 // Counters returns periods of counters or, with a Step, their sums.
 func (s *Store) Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error) {
 	if q.Step > 0 {
-		return series(ctx, s, &counterSeries, s.hot.counterSteps, q)
+		return querySeries(ctx, s, &counterSeries, s.hot.counterSteps, q)
 	}
-	return page(ctx, s, &counterTable, s.hot.counters, q)
+	return queryPage(ctx, s, &counterTable, s.hot.counters, q)
 }
 
 // Diagnoses returns verdicts.
 func (s *Store) Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
-	return page(ctx, s, &diagnosisTable, s.hot.diagnoses, q)
+	return queryPage(ctx, s, &diagnosisTable, s.hot.diagnoses, q)
 }
 
 // Incidents returns incidents that went on at some time of the range, by their
 // begin.
 func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
-	w := pageWalk[record.Incident]{Store: s, table: &incidentTable, asked: q, limit: s.limit(q)}
+	w := pageWalk[record.Incident]{Store: s, table: &incidentTable, asked: q, limit: s.pageLimit(q)}
 	err := s.query(ctx, store.Incidents, q, func(ctx context.Context) error {
-		before, err := w.begin()
+		before, err := w.startAt()
 		if err != nil {
 			return err
 		}
 		if all := s.ledger.now.Load(); all != nil {
-			w.take(s.ledger.back(*all, &q, before))
+			w.addFromMemory(s.ledger.newestFirst(*all, &q, before))
 			return nil
 		}
-		return w.read(ctx, w.conditions(before))
+		return w.readRows(ctx, w.conditions(before))
 	})
 	if err != nil {
 		return record.Page[record.Incident]{}, err
@@ -70,12 +70,12 @@ func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[reco
 	return w.page, nil
 }
 
-// page answers a query with records. A walk over pages sees the records that
+// queryPage answers a query with records. A walk over pages sees the records that
 // were there at its first page, each once. The newest come from memory, the
 // others from the table.
-func page[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Set[T], q record.Query) (record.Page[T], error) {
-	w := pageWalk[T]{Store: s, table: t, asked: q, limit: s.limit(q)}
-	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.run(ctx, hot) })
+func queryPage[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Set[T], q record.Query) (record.Page[T], error) {
+	w := pageWalk[T]{Store: s, table: t, asked: q, limit: s.pageLimit(q)}
+	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.collect(ctx, hot) })
 	if err != nil {
 		return record.Page[T]{}, err
 	}
@@ -87,7 +87,7 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 	if err := store.CheckQuery(kind, q); err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	leave, err := s.beginWork()
 	if err != nil {
 		return err
 	}
@@ -110,12 +110,12 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 }
 
 // rows asks the tables, in its turn.
-func (s *Store) rows(ctx context.Context, query string, args []any, each func(*sql.Rows) error) error {
+func (s *Store) queryRows(ctx context.Context, query string, args []any, each func(*sql.Rows) error) error {
 	select {
-	case s.line <- struct{}{}:
-		defer func() { <-s.line }()
+	case s.querySlots <- struct{}{}:
+		defer func() { <-s.querySlots }()
 	default:
-		return fmt.Errorf("%w: %d run or wait already", store.ErrBusy, cap(s.line))
+		return fmt.Errorf("%w: %d run or wait already", store.ErrBusy, cap(s.querySlots))
 	}
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) rows(ctx context.Context, query string, args []any, each func(*s
 // errEnough ends the reading of rows.
 var errEnough = errors.New("no more rows are wanted")
 
-func (s *Store) limit(q record.Query) int {
+func (s *Store) pageLimit(q record.Query) int {
 	if q.Limit == 0 {
 		return s.cfg.MaxPage
 	}
@@ -176,7 +176,7 @@ func clamp(ns int64) int64 {
 // filter turns a query that was checked into conditions.
 func filter(kind store.Kind, q record.Query) *conditions {
 	c := &conditions{}
-	first, last := store.Range(q)
+	first, last := store.TimeRange(q)
 	if kind == store.Incidents {
 		// It went on in the range: it began before the end and did not end before
 		// the begin.
@@ -210,8 +210,8 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	if !q.Flow.IsZero() {
 		c.and(`flow = ?`, q.Flow.String())
 	}
-	c.end(`src`, `sport`, q.Ends.Src, q.Ends.SrcPort)
-	c.end(`dst`, `dport`, q.Ends.Dst, q.Ends.DstPort)
+	c.endpoint(`src`, `sport`, q.Ends.Src, q.Ends.SrcPort)
+	c.endpoint(`dst`, `dport`, q.Ends.Dst, q.Ends.DstPort)
 	switch {
 	case q.Name == "":
 	case kind == store.Counters:
@@ -224,9 +224,9 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	return c
 }
 
-// end keeps flows of an address and a port, either of which may be any. A flow of
+// endpoint keeps flows of an address and a port, either of which may be any. A flow of
 // IPv6 writes an IPv4 address in another way.
-func (c *conditions) end(address, port string, a model.Addr, n uint16) {
+func (c *conditions) endpoint(address, port string, a model.Addr, n uint16) {
 	if a != (model.Addr{}) {
 		c.and(address+` IN (?, ?)`, a.String(), `::ffff:`+a.String())
 	}

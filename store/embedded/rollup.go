@@ -58,7 +58,7 @@ type portSums struct {
 }
 
 func addPorts(to, more *portSums) {
-	to.samples = addUp(to.samples, more.samples)
+	to.samples = addSaturating(to.samples, more.samples)
 	to.queue += more.queue
 	to.latency += more.latency
 	to.load += more.load
@@ -83,7 +83,7 @@ type counterSums struct {
 }
 
 func addCounters(to, more *counterSums) {
-	to.packets, to.bytes, to.flows = addUp(to.packets, more.packets), addUp(to.bytes, more.bytes), max(to.flows, more.flows)
+	to.packets, to.bytes, to.flows = addSaturating(to.packets, more.packets), addSaturating(to.bytes, more.bytes), max(to.flows, more.flows)
 }
 
 func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
@@ -93,7 +93,7 @@ func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
 // stepSums is what a batch adds to a rollup: rows by the begin of their step.
 type stepSums[S any] map[int64][]recent.Row[S]
 
-func sumUp[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S), add func(to, more *S)) stepSums[S] {
+func sumBySteps[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S), add func(to, more *S)) stepSums[S] {
 	type place struct {
 		begin int64
 		recent.Series
@@ -101,7 +101,7 @@ func sumUp[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, r
 	steps, places := stepSums[S]{}, map[place]int{}
 	for i := range records {
 		at, series, sums := sum(&records[i])
-		begin := store.Floor(at.UnixNano(), step)
+		begin := store.FloorStep(at.UnixNano(), step)
 		if row, there := places[place{begin, series}]; there {
 			add(&steps[begin][row].Sums, &sums)
 			continue
@@ -123,25 +123,25 @@ func newBatchSums(b *record.Batch) batchSums {
 	for kind, r := range rollups {
 		switch r.of {
 		case store.Ports:
-			s.ports[kind] = sumUp(b.Ports, r.step, sumPort, addPorts)
+			s.ports[kind] = sumBySteps(b.Ports, r.step, sumPort, addPorts)
 		case store.Counters:
-			s.counters[kind] = sumUp(b.Counters, r.step, sumCounter, addCounters)
+			s.counters[kind] = sumBySteps(b.Counters, r.step, sumCounter, addCounters)
 		}
 	}
 	return s
 }
 
-// rollups appends the sums of a batch.
-func (a *appending) rollups(s batchSums) {
+// appendRollups appends the sums of a batch.
+func (a *batchAppender) appendRollups(s batchSums) {
 	for kind, steps := range s.ports {
-		a.rows(kind, stepRows(steps, func(r *recent.Row[portSums]) []driver.Value {
+		a.appendRows(kind, stepRows(steps, func(r *recent.Row[portSums]) []driver.Value {
 			return []driver.Value{
 				nil, r.Name, uint16(r.Port), r.Sums.samples, r.Sums.queue, r.Sums.latency, r.Sums.load, r.Sums.paused, int64(r.Sums.queueMax),
 			}
 		}))
 	}
 	for kind, steps := range s.counters {
-		a.rows(kind, stepRows(steps, func(r *recent.Row[counterSums]) []driver.Value {
+		a.appendRows(kind, stepRows(steps, func(r *recent.Row[counterSums]) []driver.Value {
 			return []driver.Value{nil, r.Name, r.Sums.packets, r.Sums.bytes, r.Sums.flows}
 		}))
 	}
@@ -161,8 +161,8 @@ func stepRows[S any](steps stepSums[S], row func(*recent.Row[S]) []driver.Value)
 	}
 }
 
-// addUp stays at the largest number rather than begin anew.
-func addUp(a, b uint64) uint64 {
+// addSaturating stays at the largest number rather than begin anew.
+func addSaturating(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {
 		return math.MaxUint64

@@ -14,16 +14,16 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// rolled is how steps of a series are read from its rollups.
-type rolled[T, S any] struct {
+// rollupSeries is how steps of a series are read from its rollups.
+type rollupSeries[T, S any] struct {
 	kind store.Kind
 	scan func(rows *sql.Rows) (begin int64, r recent.Row[S], err error)
 	show func(begin int64, width time.Duration, r *recent.Row[S]) T
-	// behind is the condition for series that come after the cursor's within its step.
-	behind func(c store.Cursor) (sql string, args []any)
+	// afterCursor is the condition for series that come after the cursor's within its step.
+	afterCursor func(c store.Cursor) (sql string, args []any)
 }
 
-var portSeries = rolled[record.PortSample, portSums]{
+var portSeries = rollupSeries[record.PortSample, portSums]{
 	kind: store.Ports,
 	scan: func(rows *sql.Rows) (begin int64, r recent.Row[portSums], err error) {
 		s := &r.Sums
@@ -35,16 +35,16 @@ var portSeries = rolled[record.PortSample, portSums]{
 		w := float64(s.samples)
 		return record.PortSample{
 			Time: time.Unix(0, begin).UTC(), Node: r.Name, Port: r.Port, Samples: s.samples,
-			Queue: model.Bytes(whole(s.queue / w)), Latency: time.Duration(whole(s.latency / w)), Load: model.Rate(whole(s.load / w)),
+			Queue: model.Bytes(roundMean(s.queue / w)), Latency: time.Duration(roundMean(s.latency / w)), Load: model.Rate(roundMean(s.load / w)),
 			Paused: s.paused / w, QueueMax: s.queueMax,
 		}
 	},
-	behind: func(c store.Cursor) (string, []any) {
+	afterCursor: func(c store.Cursor) (string, []any) {
 		return fmt.Sprintf(`node > ? OR node = ? AND port > %d`, c.Port), []any{c.Name, c.Name}
 	},
 }
 
-var counterSeries = rolled[record.Counter, counterSums]{
+var counterSeries = rollupSeries[record.Counter, counterSums]{
 	kind: store.Counters,
 	scan: func(rows *sql.Rows) (begin int64, r recent.Row[counterSums], err error) {
 		err = rows.Scan(&begin, &r.Name, &r.Sums.packets, &r.Sums.bytes, &r.Sums.flows)
@@ -56,11 +56,11 @@ var counterSeries = rolled[record.Counter, counterSums]{
 			Packets: r.Sums.packets, Bytes: r.Sums.bytes, Flows: r.Sums.flows,
 		}
 	},
-	behind: func(c store.Cursor) (string, []any) { return `name > ?`, []any{c.Name} },
+	afterCursor: func(c store.Cursor) (string, []any) { return `name > ?`, []any{c.Name} },
 }
 
-// whole rounds a mean to the nearest int64.
-func whole(v float64) int64 {
+// roundMean rounds a mean to the nearest int64.
+func roundMean(v float64) int64 {
 	switch v = math.Round(v); {
 	case v >= 1<<63:
 		return math.MaxInt64
@@ -78,7 +78,7 @@ const firstSteps = 64
 // stepWalk collects one page of steps.
 type stepWalk[T, S any] struct {
 	*Store
-	of    *rolled[T, S]
+	of    *rollupSeries[T, S]
 	asked record.Query
 	from  store.Kind // the rollup
 	width time.Duration
@@ -88,24 +88,24 @@ type stepWalk[T, S any] struct {
 	end   store.Cursor // of the last item
 }
 
-// series answers a query with steps. Steps count from 1970, and one is in the
+// querySeries answers a query with steps. Steps count from 1970, and one is in the
 // range when its begin is. Each step of a series is in a walk once, as full as
 // it was when its page was read. The newest come from memory, the others from
 // the table.
-func series[T, S any](ctx context.Context, s *Store, t *rolled[T, S], hot map[store.Kind]*recent.Steps[S], q record.Query) (record.Page[T], error) {
-	step, width := store.Width(q.Step)
+func querySeries[T, S any](ctx context.Context, s *Store, t *rollupSeries[T, S], hot map[store.Kind]*recent.Steps[S], q record.Query) (record.Page[T], error) {
+	step, width := store.StepWidth(q.Step)
 	w := stepWalk[T, S]{
-		Store: s, of: t, asked: q, from: rollupOf(t.kind, step), width: width, limit: s.limit(q),
+		Store: s, of: t, asked: q, from: rollupOf(t.kind, step), width: width, limit: s.pageLimit(q),
 		where: filter(t.kind, record.Query{Node: q.Node, Port: q.Port, Name: q.Name}),
 	}
-	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.run(ctx, hot[w.from].View()) })
+	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.collect(ctx, hot[w.from].View()) })
 	if err != nil {
 		return record.Page[T]{}, err
 	}
 	return w.page, nil
 }
 
-func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) error {
+func (w *stepWalk[T, S]) collect(ctx context.Context, hot *recent.StepsView[S]) error {
 	first, last := w.bounds()
 	var after *store.Cursor
 	if w.asked.After != "" {
@@ -115,10 +115,10 @@ func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) erro
 		}
 		after = &c
 		last = min(last, c.Time)
-		sql, args := w.of.behind(c)
+		sql, args := w.of.afterCursor(c)
 		w.where.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, c.Time, sql), args...)
 	}
-	for begin, rows := range hot.Back(w.asked.Node+w.asked.Name, w.width, first, last) { // a kind has one of them
+	for begin, rows := range hot.NewestFirst(w.asked.Node+w.asked.Name, w.width, first, last) { // a kind has one of them
 		for i := range rows {
 			r := &rows[i]
 			if w.asked.Port != 0 && r.Port != w.asked.Port || after != nil && begin == after.Time && r.Compare(recent.Series{Name: after.Name, Port: after.Port}) <= 0 {
@@ -127,16 +127,16 @@ func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) erro
 			if w.full() {
 				return nil
 			}
-			w.add(begin, r)
+			w.addRow(begin, r)
 		}
 	}
-	last = min(last, store.Floor(hot.Floor(), w.width))
+	last = min(last, store.FloorStep(hot.Floor(), w.width))
 	for look := int64(firstSteps); first <= last && w.page.Next == ""; look *= 4 {
 		low := first
 		if (uint64(last)-uint64(first))/uint64(w.width) >= uint64(look) {
 			low = last - (look-1)*int64(w.width)
 		}
-		if err := w.look(ctx, low, last); err != nil {
+		if err := w.readSteps(ctx, low, last); err != nil {
 			return err
 		}
 		last = low - int64(w.width)
@@ -153,7 +153,7 @@ func (w *stepWalk[T, S]) full() bool {
 	return true
 }
 
-func (w *stepWalk[T, S]) add(begin int64, r *recent.Row[S]) {
+func (w *stepWalk[T, S]) addRow(begin int64, r *recent.Row[S]) {
 	w.page.Items = append(w.page.Items, w.of.show(begin, w.width, r))
 	w.end = store.Cursor{Time: begin, Name: r.Name, Port: r.Port}
 }
@@ -162,27 +162,27 @@ func (w *stepWalk[T, S]) add(begin int64, r *recent.Row[S]) {
 // answer; there is none where the first comes after the last. Both are near
 // times of kept rows, so that a width more or less stays within int64.
 func (w *stepWalk[T, S]) bounds() (first, last int64) {
-	first, last = store.Range(w.asked)
-	e := w.extent(w.from)
-	if e == nowhere || first > last {
+	first, last = store.TimeRange(w.asked)
+	e := w.boundsOfKind(w.from)
+	if e == emptyBounds || first > last {
 		return 1, 0
 	}
 	first = clamp(first)
-	if begin := store.Floor(first, w.width); begin < first {
+	if begin := store.FloorStep(first, w.width); begin < first {
 		first = begin + int64(w.width)
 	}
-	return max(first, store.Floor(e.oldest, w.width)), store.Floor(min(clamp(last), e.newest), w.width)
+	return max(first, store.FloorStep(e.oldest, w.width)), store.FloorStep(min(clamp(last), e.newest), w.width)
 }
 
-// look adds the steps from low to high to the page, and its end once it is full.
-func (w *stepWalk[T, S]) look(ctx context.Context, low, high int64) error {
+// readSteps adds the steps from low to high to the page, and its end once it is full.
+func (w *stepWalk[T, S]) readSteps(ctx context.Context, low, high int64) error {
 	where := conditions{slices.Clone(w.where.all), w.where.args}
 	where.between(low, high+int64(w.width)-1)
 	r := rollups[w.from]
 	query := fmt.Sprintf(`SELECT epoch_ns(time) - ((epoch_ns(time) %% %[1]d) + %[1]d) %% %[1]d AS step, %[2]s, %[3]s
 		FROM %[4]s WHERE %[5]s GROUP BY ALL ORDER BY step DESC, %[2]s LIMIT %[6]d`,
 		int64(w.width), r.key, r.merge, w.from, where.sql(), w.limit-len(w.page.Items)+1)
-	return w.rows(ctx, query, where.args, func(rows *sql.Rows) error {
+	return w.queryRows(ctx, query, where.args, func(rows *sql.Rows) error {
 		if w.full() {
 			return errEnough
 		}
@@ -190,7 +190,7 @@ func (w *stepWalk[T, S]) look(ctx context.Context, low, high int64) error {
 		if err != nil {
 			return err
 		}
-		w.add(begin, &row)
+		w.addRow(begin, &row)
 		return nil
 	})
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// shrinking says what leaves first where the store is too large: single records,
+// evictionOrder says what leaves first where the store is too large: single records,
 // then the finer rollups, and verdicts last.
-var shrinking = [][]store.Kind{
+var evictionOrder = [][]store.Kind{
 	{store.Flows, store.Losses, store.Ports, store.Traces, store.Counters},
 	{store.PortSeconds, store.CounterSeconds},
 	{store.PortMinutes, store.CounterMinutes, store.Diagnoses, store.Incidents},
 }
 
 const (
-	// aim is the share of the allowed size to come down to, so that the next
+	// targetShare is the share of the allowed size to come down to, so that the next
 	// batch does not call for the next removal.
-	aim = 0.9
-	// shrinkRounds bounds one maintenance: the size falls in steps, so an
+	targetShare = 0.9
+	// evictRounds bounds one maintenance: the size falls in steps, so an
 	// estimate may need another round.
-	shrinkRounds = 8
+	evictRounds = 8
 	// rowGroup is what DuckDB frees at once: so many rows of a table, when all of
 	// them are removed.
 	rowGroup = 122_880
 )
 
-// shrink removes the oldest records until the store is no larger than allowed. It
+// evict removes the oldest records until the store is no larger than allowed. It
 // stops where a removal freed nothing, for then a reader still holds what was
 // removed; the next maintenance goes on. Where one after the other ends too large,
 // it is not for readers: what should leave last takes the room, and begins to
 // leave, too.
-func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
+func (s *Store) evict(ctx context.Context, up *store.MaintenanceResult) error {
 	most := s.limits.Load().size
 	if most == 0 {
 		return nil
@@ -43,16 +43,16 @@ func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 		return err
 	}
 	defer func() {
-		if s.excess.Add(1); size <= most {
-			s.excess.Store(0)
+		if s.oversizedRuns.Add(1); size <= most {
+			s.oversizedRuns.Store(0)
 		}
 	}()
-	for range shrinkRounds {
+	for range evictRounds {
 		if size <= most {
 			return nil
 		}
-		share := 1 - aim*float64(most)/float64(size)
-		if removed, err := s.removeShare(ctx, share, up); err != nil || removed == 0 {
+		share := 1 - targetShare*float64(most)/float64(size)
+		if removed, err := s.evictShare(ctx, share, up); err != nil || removed == 0 {
 			return err
 		}
 		if err := s.checkpoint(ctx); err != nil {
@@ -66,14 +66,14 @@ func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 	return nil
 }
 
-// patience is how many maintenances may end too large before more kinds are
+// maxOversizedRuns is how many maintenances may end too large before more kinds are
 // shrunk.
-const patience = 2
+const maxOversizedRuns = 2
 
-// removeShare removes the oldest share of the rows of the first kinds that have
+// evictShare removes the oldest share of the rows of the first kinds that have
 // any, and of further ones where those have not helped.
-func (s *Store) removeShare(ctx context.Context, share float64, up *store.Upkeep) (removed uint64, err error) {
-	for i, kinds := range shrinking {
+func (s *Store) evictShare(ctx context.Context, share float64, up *store.MaintenanceResult) (removed uint64, err error) {
+	for i, kinds := range evictionOrder {
 		var times []string
 		for _, kind := range kinds {
 			times = append(times, fmt.Sprintf(`SELECT epoch_ns(%s) AS ns FROM %s`, ageColumn(kind), kind))
@@ -96,22 +96,22 @@ func (s *Store) removeShare(ctx context.Context, share float64, up *store.Upkeep
 			up.Removed[kind] = r
 			removed += n
 			if n > 0 {
-				if err := s.rewrite(ctx, kind); err != nil {
+				if err := s.compactTable(ctx, kind); err != nil {
 					return removed, err
 				}
 			}
 		}
-		if removed > 0 && i >= int(s.excess.Load())/patience {
+		if removed > 0 && i >= int(s.oversizedRuns.Load())/maxOversizedRuns {
 			return removed, nil
 		}
 	}
 	return removed, nil
 }
 
-// rewrite puts the rows of a small table into new groups, so that the room of
+// compactTable puts the rows of a small table into new groups, so that the room of
 // those removed from the middle of a group comes free. In a large table whole
 // groups leave, and what is left of one does not matter.
-func (s *Store) rewrite(ctx context.Context, kind store.Kind) error {
+func (s *Store) compactTable(ctx context.Context, kind store.Kind) error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	var rows int64

@@ -19,12 +19,12 @@ type table[T any] struct {
 	kind    store.Kind
 	columns string // after time and seq
 	row     func(r *T, seq int64) []driver.Value
-	scan    func(rows *sql.Rows, r *T, at *place) error
+	scan    func(rows *sql.Rows, r *T, at *recordPosition) error
 	size    func(r *T) int // about, in memory
 }
 
-// place is a record's order.
-type place struct {
+// recordPosition is a record's order.
+type recordPosition struct {
 	time time.Time
 	seq  int64
 }
@@ -84,7 +84,7 @@ var flowTable = table[record.FlowSlot]{
 		row = keyRow(row, r.Flow)
 		return append(row, r.Src, r.Dst, r.Packets, r.Bytes, r.Exact, switches, packets)
 	},
-	scan: func(rows *sql.Rows, r *record.FlowSlot, at *place) error {
+	scan: func(rows *sql.Rows, r *record.FlowSlot, at *recordPosition) error {
 		var switches, packets []any
 		err := rows.Scan(&at.time, &at.seq, &r.Slot, flowText{&r.Flow}, &r.Src, &r.Dst, &r.Packets, &r.Bytes, &r.Exact,
 			&duckList{&switches}, &duckList{&packets})
@@ -119,7 +119,7 @@ var lossTable = table[record.Loss]{
 		row := append(make([]driver.Value, 0, 13), r.Time, seq)
 		return append(keyRow(row, r.Flow), r.From, r.To, r.Packets, r.Sent, r.Pattern)
 	},
-	scan: func(rows *sql.Rows, r *record.Loss, at *place) error {
+	scan: func(rows *sql.Rows, r *record.Loss, at *recordPosition) error {
 		err := rows.Scan(&at.time, &at.seq, flowText{&r.Flow}, &r.From, &r.To, &r.Packets, &r.Sent, &r.Pattern)
 		r.Time = at.time
 		return err
@@ -136,7 +136,7 @@ var portTable = table[record.PortSample]{
 			int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, r.Samples, int64(r.QueueMax),
 		}
 	},
-	scan: func(rows *sql.Rows, r *record.PortSample, at *place) error {
+	scan: func(rows *sql.Rows, r *record.PortSample, at *recordPosition) error {
 		err := rows.Scan(&at.time, &at.seq, &r.Node, &r.Port, &r.Queue, &r.Latency, &r.Load, &r.Paused, &r.Samples, &r.QueueMax)
 		r.Time = at.time
 		return err
@@ -150,7 +150,7 @@ var counterTable = table[record.Counter]{
 	row: func(r *record.Counter, seq int64) []driver.Value {
 		return []driver.Value{r.Time, seq, int64(r.Period), r.Name, r.Packets, r.Bytes, r.Flows}
 	},
-	scan: func(rows *sql.Rows, r *record.Counter, at *place) error {
+	scan: func(rows *sql.Rows, r *record.Counter, at *recordPosition) error {
 		err := rows.Scan(&at.time, &at.seq, &r.Period, &r.Name, &r.Packets, &r.Bytes, &r.Flows)
 		r.Time = at.time
 		return err
@@ -166,7 +166,7 @@ var diagnosisTable = table[record.Diagnosis]{
 			r.Initial.Node, uint16(r.Initial.Port), r.Initial.Peer)
 		return append(keyRow(row, r.Victim), r.Confidence, string(r.Body))
 	},
-	scan: func(rows *sql.Rows, r *record.Diagnosis, at *place) error {
+	scan: func(rows *sql.Rows, r *record.Diagnosis, at *recordPosition) error {
 		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Anomaly, &r.RootCause, &r.Initial.Node, &r.Initial.Port,
 			&r.Initial.Peer, flowText{&r.Victim}, &r.Confidence, bodyText{&r.Body})
 		r.Time = at.time
@@ -185,7 +185,7 @@ var incidentTable = table[record.Incident]{
 		}
 		return []driver.Value{r.Begin, seq, r.ID, r.Updated, end, r.Cause, r.Severity, r.Place, r.Summary, string(r.Body)}
 	},
-	scan: func(rows *sql.Rows, r *record.Incident, at *place) error {
+	scan: func(rows *sql.Rows, r *record.Incident, at *recordPosition) error {
 		var end sql.NullTime
 		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Updated, &end, &r.Cause, &r.Severity, &r.Place, &r.Summary, bodyText{&r.Body})
 		r.Begin, r.End = at.time, end.Time

@@ -29,7 +29,7 @@ var traceTable = table[record.Trace]{
 		}
 		return append(row, r.Frame)
 	},
-	scan: func(rows *sql.Rows, r *record.Trace, at *place) error {
+	scan: func(rows *sql.Rows, r *record.Trace, at *recordPosition) error {
 		var hops []any
 		err := rows.Scan(&at.time, &at.seq, &r.ID, flowText{&r.Flow}, &r.End, &r.Why, &r.Latency, &r.Lost, &duckList{&hops}, &r.Frame)
 		if err != nil {

@@ -21,16 +21,16 @@ import (
 type Shape[T any] struct {
 	Time func(*T) time.Time
 	Flow func(*T) *model.FlowKey      // nil: they have none
-	Ends bool                         // they are asked for by the ends of their flows, too
-	Fits func(*T, *record.Query) bool // the query's filters, but for times
-	Own  func(*T)                     // replaces what it shares with others by copies
+	ByEndpoint bool                         // they are asked for by the ends of their flows, too
+	Matches func(*T, *record.Query) bool // the query's filters, but for times
+	Clone  func(*T)                     // replaces what it shares with others by copies
 	Size func(*T) int                 // about, in memory
 }
 
 // Set is the newest records. One goroutine adds and forgets; any number look.
 type Set[T any] struct {
 	shape Shape[T]
-	most  int // bytes
+	limit  int // bytes
 	now   atomic.Pointer[View[T]]
 }
 
@@ -54,7 +54,7 @@ type block[T any] struct {
 }
 
 type item[T any] struct {
-	Place
+	Position
 	record T
 }
 
@@ -64,11 +64,11 @@ type posting struct {
 	at   int32
 }
 
-// Place is a record's order: its time in nanoseconds, then its number.
-type Place struct{ Time, Seq int64 }
+// Position is a record's order: its time in nanoseconds, then its number.
+type Position struct{ Time, Seq int64 }
 
 // Compare orders places, the older first.
-func (p Place) Compare(o Place) int {
+func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Time, o.Time), cmp.Compare(p.Seq, o.Seq))
 }
 
@@ -78,28 +78,28 @@ const blockLen = 4096
 // New makes a set of about so many bytes at most. The database has records up to
 // floor that the set does not know.
 func New[T any](shape Shape[T], most model.Bytes, floor int64) *Set[T] {
-	s := &Set[T]{shape: shape, most: int(most)}
+	s := &Set[T]{shape: shape, limit: int(most)}
 	s.now.Store(&View[T]{shape: &s.shape, floor: floor})
 	return s
 }
 
-// Add takes copies of records; the first has the number first, and so on. The
+// AddRecords takes copies of records; the first has the number first, and so on. The
 // oldest leave when there is no room.
-func (s *Set[T]) Add(records []T, first int64) {
+func (s *Set[T]) AddRecords(records []T, first int64) {
 	if len(records) == 0 {
 		return
 	}
 	next := *s.now.Load()
 	items := make([]item[T], 0, len(records))
 	for i := range records {
-		at := Place{s.shape.Time(&records[i]).UnixNano(), first + int64(i)}
+		at := Position{s.shape.Time(&records[i]).UnixNano(), first + int64(i)}
 		if at.Time > next.floor {
 			items = append(items, item[T]{at, records[i]})
 		}
 	}
-	slices.SortFunc(items, func(a, b item[T]) int { return a.Compare(b.Place) })
+	slices.SortFunc(items, func(a, b item[T]) int { return a.Compare(b.Position) })
 	// Of a batch that is larger than the room, only the end would stay.
-	room := s.most
+	room := s.limit
 	for i := len(items) - 1; i >= 0; i-- {
 		if room -= s.shape.Size(&items[i].record); room < 0 {
 			next.floor = items[i].Time
@@ -108,7 +108,7 @@ func (s *Set[T]) Add(records []T, first int64) {
 		}
 	}
 	for i := range items {
-		s.shape.Own(&items[i].record)
+		s.shape.Clone(&items[i].record)
 	}
 	next.blocks = slices.Clone(next.blocks)
 	for len(items) > 0 {
@@ -118,7 +118,7 @@ func (s *Set[T]) Add(records []T, first int64) {
 	for _, b := range next.blocks {
 		next.bytes += b.bytes
 	}
-	for next.bytes > s.most && len(next.blocks) > 0 {
+	for next.bytes > s.limit && len(next.blocks) > 0 {
 		old := next.blocks[0]
 		next.floor = max(next.floor, old.items[len(old.items)-1].Time)
 		next.bytes -= old.bytes
@@ -130,20 +130,20 @@ func (s *Set[T]) Add(records []T, first int64) {
 // insert puts the last of the items, those that belong into one block, into
 // place and returns the others.
 func (v *View[T]) insert(items []item[T]) []item[T] {
-	last := items[len(items)-1].Place
+	last := items[len(items)-1].Position
 	// The block that begins at or before it, or the first.
 	at := sort.Search(len(v.blocks), func(i int) bool { return v.blocks[i].items[0].Compare(last) > 0 }) - 1
 	if at < 0 {
-		v.blocks = slices.Insert(v.blocks, 0, cut(v.shape, items)...)
+		v.blocks = slices.Insert(v.blocks, 0, makeBlocks(v.shape, items)...)
 		return nil
 	}
 	old := v.blocks[at].items
-	begin, _ := slices.BinarySearchFunc(items, old[0].Place, func(a item[T], p Place) int { return a.Compare(p) })
+	begin, _ := slices.BinarySearchFunc(items, old[0].Position, func(a item[T], p Position) int { return a.Compare(p) })
 	var made []*block[T]
-	if end := old[len(old)-1]; items[begin].Compare(end.Place) > 0 && len(old) == blockLen {
-		made = append([]*block[T]{v.blocks[at]}, cut(v.shape, items[begin:])...) // nothing goes between
+	if end := old[len(old)-1]; items[begin].Compare(end.Position) > 0 && len(old) == blockLen {
+		made = append([]*block[T]{v.blocks[at]}, makeBlocks(v.shape, items[begin:])...) // nothing goes between
 	} else {
-		made = cut(v.shape, merge(old, items[begin:]))
+		made = makeBlocks(v.shape, merge(old, items[begin:]))
 	}
 	v.blocks = slices.Replace(v.blocks, at, at+1, made...)
 	return items[:begin]
@@ -153,7 +153,7 @@ func (v *View[T]) insert(items []item[T]) []item[T] {
 func merge[T any](a, b []item[T]) []item[T] {
 	out := make([]item[T], 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		if a[0].Compare(b[0].Place) < 0 {
+		if a[0].Compare(b[0].Position) < 0 {
 			out, a = append(out, a[0]), a[1:]
 		} else {
 			out, b = append(out, b[0]), b[1:]
@@ -162,8 +162,8 @@ func merge[T any](a, b []item[T]) []item[T] {
 	return append(append(out, a...), b...)
 }
 
-// cut makes blocks of a run.
-func cut[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
+// makeBlocks makes blocks of a run.
+func makeBlocks[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 	for part := range slices.Chunk(items, blockLen) {
 		b := &block[T]{items: slices.Clone(part)}
 		for i := range b.items {
@@ -174,7 +174,7 @@ func cut[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 			}
 			k := shape.Flow(r)
 			b.flows = append(b.flows, posting{k.Hash(0), int32(i)})
-			if shape.Ends {
+			if shape.ByEndpoint {
 				b.srcs = append(b.srcs, posting{hashAddr(k.Src), int32(i)})
 				b.dsts = append(b.dsts, posting{hashAddr(k.Dst), int32(i)})
 			}
@@ -189,8 +189,8 @@ func cut[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 	return blocks
 }
 
-// Forget drops records before an instant, which the database has dropped, too.
-func (s *Set[T]) Forget(before int64) {
+// RemoveBefore drops records before an instant, which the database has dropped, too.
+func (s *Set[T]) RemoveBefore(before int64) {
 	next := *s.now.Load()
 	next.blocks = slices.Clone(next.blocks)
 	for len(next.blocks) > 0 {
@@ -201,7 +201,7 @@ func (s *Set[T]) Forget(before int64) {
 		}
 		next.bytes -= b.bytes
 		if n < len(b.items) {
-			next.blocks[0] = cut(next.shape, b.items[n:])[0]
+			next.blocks[0] = makeBlocks(next.shape, b.items[n:])[0]
 			next.bytes += next.blocks[0].bytes
 			break
 		}
@@ -216,17 +216,17 @@ func (s *Set[T]) View() *View[T] { return s.now.Load() }
 // Floor is the instant after which the view has every record.
 func (v *View[T]) Floor() int64 { return v.floor }
 
-// Back goes through the records that a query asks for, newest first, from those
+// NewestFirst goes through the records that a query asks for, newest first, from those
 // before a place on, in the times from first to last and later than the floor.
 // They are not the caller's to change.
-func (v *View[T]) Back(q *record.Query, before Place, first, last int64) iter.Seq2[Place, *T] {
-	return func(yield func(Place, *T) bool) {
+func (v *View[T]) NewestFirst(q *record.Query, before Position, first, last int64) iter.Seq2[Position, *T] {
+	return func(yield func(Position, *T) bool) {
 		if v.floor == math.MaxInt64 {
 			return
 		}
 		first = max(first, v.floor+1)
 		end := sort.Search(len(v.blocks), func(i int) bool {
-			p := v.blocks[i].items[0].Place
+			p := v.blocks[i].items[0].Position
 			return p.Compare(before) >= 0 || p.Time > last
 		})
 		for i := end - 1; i >= 0; i-- {
@@ -234,15 +234,15 @@ func (v *View[T]) Back(q *record.Query, before Place, first, last int64) iter.Se
 			if b.items[len(b.items)-1].Time < first {
 				return
 			}
-			for at := range b.back(v.shape, q) {
+			for at := range b.newestFirst(v.shape, q) {
 				it := &b.items[at]
 				if it.Time < first {
 					break
 				}
-				if it.Time > last || it.Compare(before) >= 0 || !v.shape.Fits(&it.record, q) {
+				if it.Time > last || it.Compare(before) >= 0 || !v.shape.Matches(&it.record, q) {
 					continue
 				}
-				if !yield(it.Place, &it.record) {
+				if !yield(it.Position, &it.record) {
 					return
 				}
 			}
@@ -250,11 +250,11 @@ func (v *View[T]) Back(q *record.Query, before Place, first, last int64) iter.Se
 	}
 }
 
-// back goes through the places of a block that may hold what a query asks for,
+// newestFirst goes through the places of a block that may hold what a query asks for,
 // newest first.
-func (b *block[T]) back(shape *Shape[T], q *record.Query) iter.Seq[int] {
+func (b *block[T]) newestFirst(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		list, hash, indexed := b.index(shape, q)
+		list, hash, indexed := b.postingsFor(shape, q)
 		if !indexed {
 			for i := len(b.items) - 1; i >= 0; i-- {
 				if !yield(i) {
@@ -272,15 +272,15 @@ func (b *block[T]) back(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	}
 }
 
-// index chooses the postings that have everything a query asks for, if there are
+// postingsFor chooses the postings that have everything a query asks for, if there are
 // some. Others may have the same hash.
-func (b *block[T]) index(shape *Shape[T], q *record.Query) (list []posting, hash uint64, ok bool) {
+func (b *block[T]) postingsFor(shape *Shape[T], q *record.Query) (list []posting, hash uint64, ok bool) {
 	switch {
 	case shape.Flow != nil && !q.Flow.IsZero():
 		return b.flows, q.Flow.Hash(0), true
-	case shape.Ends && q.Ends.Src != model.Addr{}:
+	case shape.ByEndpoint && q.Ends.Src != model.Addr{}:
 		return b.srcs, hashAddr(q.Ends.Src), true
-	case shape.Ends && q.Ends.Dst != model.Addr{}:
+	case shape.ByEndpoint && q.Ends.Dst != model.Addr{}:
 		return b.dsts, hashAddr(q.Ends.Dst), true
 	}
 	return nil, 0, false

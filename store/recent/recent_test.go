@@ -15,8 +15,8 @@ import (
 var losses = Shape[record.Loss]{
 	Time: func(r *record.Loss) time.Time { return r.Time },
 	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
-	Fits: func(r *record.Loss, q *record.Query) bool { return q.Flow.IsZero() || q.Flow == r.Flow },
-	Own:  func(*record.Loss) {},
+	Matches: func(r *record.Loss, q *record.Query) bool { return q.Flow.IsZero() || q.Flow == r.Flow },
+	Clone:  func(*record.Loss) {},
 	Size: func(*record.Loss) int { return 1 },
 }
 
@@ -26,7 +26,7 @@ func flow(i int) model.FlowKey {
 
 // kept is a record of the twin.
 type kept struct {
-	Place
+	Position
 	flow model.FlowKey
 }
 
@@ -41,7 +41,7 @@ func TestBackIsTheNewest(t *testing.T) {
 		for range rapid.IntRange(1, 5).Draw(rt, "steps") {
 			if rapid.IntRange(0, 4).Draw(rt, "forget") == 0 {
 				before := int64(rapid.IntRange(0, clock+1).Draw(rt, "before"))
-				s.Forget(before)
+				s.RemoveBefore(before)
 				twin = slices.DeleteFunc(twin, func(k kept) bool { return k.Time < before })
 				continue
 			}
@@ -52,9 +52,9 @@ func TestBackIsTheNewest(t *testing.T) {
 				clock++
 				ns := int64(clock - (i*7919)%(late+1)) // some are late
 				batch[i] = record.Loss{Time: time.Unix(0, ns), Flow: flow(i % 5)}
-				twin = append(twin, kept{Place{ns, seq + int64(i)}, batch[i].Flow})
+				twin = append(twin, kept{Position{ns, seq + int64(i)}, batch[i].Flow})
 			}
-			s.Add(batch, seq)
+			s.AddRecords(batch, seq)
 			seq += int64(n)
 		}
 		v := s.View()
@@ -65,19 +65,19 @@ func TestBackIsTheNewest(t *testing.T) {
 		if rapid.Bool().Draw(rt, "one flow") {
 			q.Flow = flow(3)
 		}
-		before := Place{math.MaxInt64, math.MaxInt64}
+		before := Position{math.MaxInt64, math.MaxInt64}
 		if len(twin) > 0 && rapid.Bool().Draw(rt, "from a place on") {
-			before = rapid.SampledFrom(twin).Draw(rt, "before").Place
+			before = rapid.SampledFrom(twin).Draw(rt, "before").Position
 		}
 		first, last := int64(rapid.IntRange(-5, clock).Draw(rt, "first")), int64(rapid.IntRange(0, clock+5).Draw(rt, "last"))
-		var want, got []Place
+		var want, got []Position
 		for _, k := range twin {
 			if k.Time > v.Floor() && k.Time >= first && k.Time <= last && k.Compare(before) < 0 && (q.Flow.IsZero() || q.Flow == k.flow) {
-				want = append(want, k.Place)
+				want = append(want, k.Position)
 			}
 		}
-		slices.SortFunc(want, func(a, b Place) int { return b.Compare(a) })
-		for p := range v.Back(&q, before, first, last) {
+		slices.SortFunc(want, func(a, b Position) int { return b.Compare(a) })
+		for p := range v.NewestFirst(&q, before, first, last) {
 			got = append(got, p)
 		}
 		if !slices.Equal(got, want) {
@@ -94,7 +94,7 @@ func TestViewsStay(t *testing.T) {
 		for i := range batch {
 			batch[i].Time = time.Unix(0, seq+int64(i*37%100))
 		}
-		s.Add(batch, seq)
+		s.AddRecords(batch, seq)
 	}
 	for i := range int64(5) {
 		add(100 * i)
@@ -104,7 +104,7 @@ func TestViewsStay(t *testing.T) {
 		add(250 + 100*i)
 	}
 	n := 0
-	for range v.Back(&record.Query{}, Place{math.MaxInt64, 0}, math.MinInt64, math.MaxInt64) {
+	for range v.NewestFirst(&record.Query{}, Position{math.MaxInt64, 0}, math.MinInt64, math.MaxInt64) {
 		n++
 	}
 	if n != 500 || v.Floor() != math.MinInt64 {

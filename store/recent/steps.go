@@ -34,7 +34,7 @@ type Row[S any] struct {
 // number look.
 type Steps[S any] struct {
 	add  func(to *S, more *S)
-	most int // rows
+	limit int // rows
 	now  atomic.Pointer[StepsView[S]]
 }
 
@@ -55,13 +55,13 @@ type step[S any] struct {
 // NewSteps makes steps of so many rows at most. The database has steps up to
 // floor that are not known here; add adds sums up.
 func NewSteps[S any](add func(to *S, more *S), most int, floor int64) *Steps[S] {
-	s := &Steps[S]{add: add, most: most}
+	s := &Steps[S]{add: add, limit: most}
 	s.now.Store(&StepsView[S]{add: add, floor: floor})
 	return s
 }
 
 // Add takes rows of a step: those of series that it has are added up.
-func (s *Steps[S]) Add(begin int64, rows []Row[S]) {
+func (s *Steps[S]) AddRows(begin int64, rows []Row[S]) {
 	next := *s.now.Load()
 	if begin <= next.floor {
 		return
@@ -79,7 +79,7 @@ func (s *Steps[S]) Add(begin int64, rows []Row[S]) {
 	}
 	next.steps[at].rows = rows
 	next.rows += len(rows)
-	for next.rows > s.most {
+	for next.rows > s.limit {
 		next.floor = next.steps[0].begin
 		next.rows -= len(next.steps[0].rows)
 		next.steps = next.steps[1:]
@@ -105,8 +105,8 @@ func (v *StepsView[S]) merge(a, b []Row[S]) []Row[S] {
 	return append(append(out, a...), b...)
 }
 
-// Forget drops steps before an instant, which the database has dropped, too.
-func (s *Steps[S]) Forget(before int64) {
+// RemoveBefore drops steps before an instant, which the database has dropped, too.
+func (s *Steps[S]) RemoveBefore(before int64) {
 	next := *s.now.Load()
 	n := sort.Search(len(next.steps), func(i int) bool { return next.steps[i].begin >= before })
 	for _, old := range next.steps[:n] {
@@ -122,17 +122,17 @@ func (s *Steps[S]) View() *StepsView[S] { return s.now.Load() }
 // Floor is the instant after which the view has every step.
 func (v *StepsView[S]) Floor() int64 { return v.floor }
 
-// Back goes through wider steps, newest first: those that begin from first to
+// NewestFirst goes through wider steps, newest first: those that begin from first to
 // last and later than the floor, with the rows of a node or counter ("" is all),
 // in order. Width is a multiple of the steps' own.
-func (v *StepsView[S]) Back(name string, width time.Duration, first, last int64) iter.Seq2[int64, []Row[S]] {
+func (v *StepsView[S]) NewestFirst(name string, width time.Duration, first, last int64) iter.Seq2[int64, []Row[S]] {
 	return func(yield func(int64, []Row[S]) bool) {
 		if v.floor == math.MaxInt64 {
 			return
 		}
 		first = max(first, v.floor+1)
 		for end := len(v.steps); end > 0; {
-			begin := store.Floor(v.steps[end-1].begin, width)
+			begin := store.FloorStep(v.steps[end-1].begin, width)
 			from := sort.Search(end, func(i int) bool { return v.steps[i].begin >= begin })
 			if begin < first {
 				return
@@ -140,7 +140,7 @@ func (v *StepsView[S]) Back(name string, width time.Duration, first, last int64)
 			if begin <= last {
 				var rows []Row[S]
 				for i := range v.steps[from:end] {
-					rows = v.merge(rows, v.steps[from+i].of(name))
+					rows = v.merge(rows, v.steps[from+i].rowsOf(name))
 				}
 				if len(rows) > 0 && !yield(begin, rows) {
 					return
@@ -151,8 +151,8 @@ func (v *StepsView[S]) Back(name string, width time.Duration, first, last int64)
 	}
 }
 
-// of is the rows of a name.
-func (t *step[S]) of(name string) []Row[S] {
+// rowsOf is the rows of a name.
+func (t *step[S]) rowsOf(name string) []Row[S] {
 	if name == "" {
 		return t.rows
 	}

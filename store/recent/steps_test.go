@@ -30,7 +30,7 @@ func TestStepsAreSums(t *testing.T) {
 		for range rapid.IntRange(0, 40).Draw(rt, "adds") {
 			at := int64(rapid.IntRange(-10, 30).Draw(rt, "at")) * unit
 			if rapid.IntRange(0, 9).Draw(rt, "forget") == 0 {
-				s.Forget(at)
+				s.RemoveBefore(at)
 				twin = slices.DeleteFunc(twin, func(p part) bool { return p.begin < at })
 				continue
 			}
@@ -39,7 +39,7 @@ func TestStepsAreSums(t *testing.T) {
 				series := Series{fmt.Sprint("s", i%3), model.PortID(i)}
 				rows = append(rows, Row[int]{series, rapid.IntRange(1, 9).Draw(rt, "sum")})
 			}
-			s.Add(at, rows)
+			s.AddRows(at, rows)
 			for _, r := range rows {
 				twin = append(twin, part{at, r})
 			}
@@ -53,7 +53,7 @@ func TestStepsAreSums(t *testing.T) {
 		first, last := int64(rapid.IntRange(-12, 30).Draw(rt, "first"))*unit, int64(rapid.IntRange(-10, 40).Draw(rt, "last"))*unit
 		want := map[int64]map[Series]int{}
 		for _, p := range twin {
-			begin := store.Floor(p.begin, width)
+			begin := store.FloorStep(p.begin, width)
 			if begin <= v.Floor() || begin < first || begin > last || name != "" && name != p.Name {
 				continue
 			}
@@ -63,7 +63,7 @@ func TestStepsAreSums(t *testing.T) {
 			want[begin][p.Series] += p.Sums
 		}
 		before := int64(math.MaxInt64)
-		for begin, rows := range v.Back(name, width, first, last) {
+		for begin, rows := range v.NewestFirst(name, width, first, last) {
 			if begin >= before {
 				rt.Fatalf("step %d comes after %d; want the newest first", begin, before)
 			}

@@ -180,7 +180,7 @@ func readers(t *testing.T, open Open) {
 	must(t, err)
 	one, err := s.Subscribe(0, 2)
 	must(t, err)
-	if _, err := s.Subscribe(2); !errors.Is(err, stream.ErrTaken) {
+	if _, err := s.Subscribe(2); !errors.Is(err, stream.ErrHasReader) {
 		t.Errorf("a second reader of partition 2: %v; want ErrTaken", err)
 	}
 	if _, err := s.Subscribe(4); err == nil {

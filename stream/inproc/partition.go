@@ -13,8 +13,8 @@ import (
 // for the next one: the lock is held for no longer than a copy of one message.
 type partition struct {
 	mu     sync.Mutex
-	room   int
-	run    []byte // messages that wait, len is at most room
+	limit   int
+	buffer    []byte // messages that wait, len is at most room
 	count  int    // of them
 	closed bool
 	read   bool   // by a subscription
@@ -23,33 +23,33 @@ type partition struct {
 	_      [64]byte // partitions share no line of the cache
 }
 
-// head is time, kind and length.
-const head = 8 + 4 + 4
+// headerSize is time, kind and length.
+const headerSize = 8 + 4 + 4
 
-// put appends a message.
-func (p *partition) put(m *stream.Message) error {
+// publish appends a message.
+func (p *partition) publish(m *stream.Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.Published++
-	need := head + len(m.Data)
+	need := headerSize + len(m.Data)
 	switch {
 	case p.closed:
 		p.stats.Closed++
 		return stream.ErrClosed
-	case need > p.room:
+	case need > p.limit:
 		p.stats.TooLarge++
 		return stream.ErrTooLarge
-	case len(p.run)+need > p.room:
+	case len(p.buffer)+need > p.limit:
 		p.stats.Full++
 		return stream.ErrFull
 	}
-	if p.run == nil {
-		p.run = make([]byte, 0, p.room) // when it is first of use
+	if p.buffer == nil {
+		p.buffer = make([]byte, 0, p.limit) // when it is first of use
 	}
-	b := binary.LittleEndian.AppendUint64(p.run, uint64(m.At))
+	b := binary.LittleEndian.AppendUint64(p.buffer, uint64(m.At))
 	b = binary.LittleEndian.AppendUint32(b, m.Kind)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Data)))
-	p.run = append(b, m.Data...)
+	p.buffer = append(b, m.Data...)
 	p.count++
 	return nil
 }
@@ -58,10 +58,10 @@ func (p *partition) put(m *stream.Message) error {
 // nothing more can come.
 func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	p.mu.Lock()
-	run := p.run
+	run := p.buffer
 	n, over = p.count, p.closed
 	if n > 0 {
-		p.run, p.spare, p.count = p.spare, nil, 0
+		p.buffer, p.spare, p.count = p.spare, nil, 0
 		p.stats.Delivered += uint64(n)
 	}
 	p.mu.Unlock()
@@ -72,9 +72,9 @@ func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 		size := binary.LittleEndian.Uint32(rest[12:])
 		m := stream.Message{
 			At: model.Time(binary.LittleEndian.Uint64(rest)), Kind: binary.LittleEndian.Uint32(rest[8:]),
-			Data: rest[head : head+size : head+size],
+			Data: rest[headerSize : headerSize+size : headerSize+size],
 		}
-		rest = rest[head+size:]
+		rest = rest[headerSize+size:]
 		take(m)
 	}
 	p.mu.Lock()
@@ -83,8 +83,8 @@ func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	return n, over
 }
 
-// claim takes or leaves the place of the reader. It reports whether it could.
-func (p *partition) claim(take bool) bool {
+// setReader takes or leaves the place of the reader. It reports whether it could.
+func (p *partition) setReader(take bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if take && p.read {

@@ -13,17 +13,17 @@ import (
 // Config is the size of a Stream.
 type Config struct {
 	Partitions int
-	Room       model.Bytes // of the messages that wait in each, with their heads
+	BufferSize       model.Bytes // of the messages that wait in each, with their heads
 }
 
 // DefaultConfig holds the reports of some milliseconds at a million a second of
 // 200 bytes.
-func DefaultConfig() Config { return Config{Partitions: 4, Room: model.MiB} }
+func DefaultConfig() Config { return Config{Partitions: 4, BufferSize: model.MiB} }
 
 // Check complains about what cannot work.
 func (c Config) Check() error {
-	if c.Partitions < 1 || c.Partitions > 1<<16 || c.Room < head || c.Room > model.GiB {
-		return fmt.Errorf("inproc: %d partitions of %v, want 1 to 65536 of 1KiB to 1GiB", c.Partitions, c.Room)
+	if c.Partitions < 1 || c.Partitions > 1<<16 || c.BufferSize < headerSize || c.BufferSize > model.GiB {
+		return fmt.Errorf("inproc: %d partitions of %v, want 1 to 65536 of 1KiB to 1GiB", c.Partitions, c.BufferSize)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func New(cfg Config) (*Stream, error) {
 	}
 	s := &Stream{parts: make([]partition, cfg.Partitions)}
 	for i := range s.parts {
-		s.parts[i].room = int(cfg.Room)
+		s.parts[i].limit = int(cfg.BufferSize)
 	}
 	return s, nil
 }
@@ -51,7 +51,7 @@ func (s *Stream) Partitions() int { return len(s.parts) }
 // Publish takes a copy of a message, into the partition of its key. It does not
 // wait: the error says why a message was lost, and it is counted.
 func (s *Stream) Publish(key uint64, m stream.Message) error {
-	return s.parts[key%uint64(len(s.parts))].put(&m)
+	return s.parts[key%uint64(len(s.parts))].publish(&m)
 }
 
 // Subscribe reads some partitions, or all if none is named. Each has one reader
@@ -68,9 +68,9 @@ func (s *Stream) Subscribe(partitions ...int) (stream.Subscription, error) {
 			_ = sub.Close()
 			return nil, fmt.Errorf("inproc: partition %d, want 0 to %d", i, len(s.parts)-1)
 		}
-		if !s.parts[i].claim(true) {
+		if !s.parts[i].setReader(true) {
 			_ = sub.Close()
-			return nil, fmt.Errorf("inproc: partition %d: %w", i, stream.ErrTaken)
+			return nil, fmt.Errorf("inproc: partition %d: %w", i, stream.ErrHasReader)
 		}
 		sub.parts = append(sub.parts, &s.parts[i])
 	}
@@ -119,7 +119,7 @@ func (s *subscription) Poll(take func(m stream.Message)) (n int, err error) {
 // Close is part of stream.Subscription.
 func (s *subscription) Close() error {
 	for _, p := range s.parts {
-		p.claim(false)
+		p.setReader(false)
 	}
 	s.parts = nil
 	return nil

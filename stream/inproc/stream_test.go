@@ -10,12 +10,12 @@ import (
 
 func TestConforms(t *testing.T) {
 	conformance.Test(t, func(partitions int, room model.Bytes) (conformance.Stream, error) {
-		return New(Config{Partitions: partitions, Room: room})
+		return New(Config{Partitions: partitions, BufferSize: room})
 	})
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, c := range []Config{{}, {Partitions: 1}, {Partitions: 1, Room: 8}, {Partitions: 1 << 20, Room: 4096}} {
+	for _, c := range []Config{{}, {Partitions: 1}, {Partitions: 1, BufferSize: 8}, {Partitions: 1 << 20, BufferSize: 4096}} {
 		if _, err := New(c); err == nil {
 			t.Errorf("New(%+v) makes a stream", c)
 		}

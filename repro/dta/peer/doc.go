@@ -28,6 +28,7 @@ type entry struct {
 
 // hash returns two independent slots among a power of two.
 func (k *Key) hash(mask uint64) (uint64, uint64) {
-	h := slothash.HashWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), slothash.StartState(KeySize, 0))
+	h := slothash.HashWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]),
+		slothash.StartState(KeySize, 0))
 	return h.Slot(0, mask+1), h.Slot(1, mask+1)
 }

@@ -57,8 +57,8 @@ func (l *Log) Put(r Record) bool {
 	if len(l.records) == cap(l.records) {
 		return false
 	}
-	last, room := l.flows.swap(&r.Key, uint32(len(l.records)+1))
-	if !room {
+	last, fits := l.flows.swap(&r.Key, uint32(len(l.records)+1))
+	if !fits {
 		return false
 	}
 	l.records, l.before = append(l.records, r), append(l.before, last)

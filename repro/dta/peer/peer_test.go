@@ -26,7 +26,7 @@ func TestTablesEqualAMap(t *testing.T) {
 		Reset()
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		twin := map[Key]uint32{}
+		reference := map[Key]uint32{}
 		tables := []table{NewHash(144), NewCuckoo(144)}
 		for _, h := range tables {
 			k := keys(t)
@@ -35,20 +35,20 @@ func TestTablesEqualAMap(t *testing.T) {
 		}
 		for i := range rapid.Uint32Range(1, 300).Draw(t, "reports") {
 			k := keys(t)
-			twin[k] = i
+			reference[k] = i
 			for _, h := range tables {
 				if !h.Put(&k, i) {
-					t.Fatalf("%T has no room for key %x, the %d-th", h, k, len(twin))
+					t.Fatalf("%T rejects key %x, the %d-th", h, k, len(reference))
 				}
 			}
 		}
 		probe := keys(t)
-		want, known := twin[probe]
+		want, known := reference[probe]
 		for _, h := range tables {
-			if got, ok := h.Get(&probe); got != want || ok != known || h.Len() != len(twin) {
-				t.Fatalf("%T with %d keys: Get(%x) = %d, %v; want %d keys and %d, %v", h, h.Len(), probe, got, ok, len(twin), want, known)
+			if got, ok := h.Get(&probe); got != want || ok != known || h.Len() != len(reference) {
+				t.Fatalf("%T with %d keys: Get(%x) = %d, %v; want %d keys and %d, %v", h, h.Len(), probe, got, ok, len(reference), want, known)
 			}
-			for k, v := range twin {
+			for k, v := range reference {
 				if got, ok := h.Get(&k); !ok || got != v {
 					t.Fatalf("%T: Get(%x) = %d, %v; want %d", h, k, got, ok, v)
 				}
@@ -64,7 +64,7 @@ func TestCuckooTakesAsManyAsItWasMadeFor(t *testing.T) {
 	for i := range uint32(n) {
 		k := Key{byte(i), byte(i >> 8), byte(i >> 16)}
 		if !c.Put(&k, i) {
-			t.Fatalf("no room for key %d of %d", i, n)
+			t.Fatalf("table full at key %d of %d", i, n)
 		}
 	}
 	for i := range uint32(n) {
@@ -98,7 +98,7 @@ func TestLogEqualsASlice(t *testing.T) {
 				r := Record{Time: model.Time(i), Key: keys(t), Value: i}
 				all = append(all, r)
 				if !l.Put(r) {
-					t.Fatalf("no room for record %d of 200", i)
+					t.Fatalf("table full at record %d of 200", i)
 				}
 			}
 			if l.Len() == 200 && l.Put(Record{}) {

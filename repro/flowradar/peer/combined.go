@@ -43,9 +43,9 @@ func (t *Combined) cell(key *model.FlowKey, table int) int {
 }
 
 // filterSuccess returns the probability that none of a number of flows is mistaken
-// for a known one when it is first seen, by a filter with a number of places of
+// for a known one when it is first seen, by a filter with a number of slots of
 // which each flow sets hashes: the paper's product over all flows.
-func filterSuccess(flows int, places float64, hashes int) float64 {
+func filterSuccess(flows int, slots float64, hashes int) float64 {
 	// The sum of logarithms as an integral: thousands of steps are exact enough
 	// for a million flows.
 	const steps = 2000
@@ -53,16 +53,16 @@ func filterSuccess(flows int, places float64, hashes int) float64 {
 	sum := 0.0
 	for i := range steps {
 		in := (float64(i) + 0.5) / steps * n
-		sum += math.Log1p(-math.Pow(-math.Expm1(-k*in/places), k))
+		sum += math.Log1p(-math.Pow(-math.Expm1(-k*in/slots), k))
 	}
 	return math.Exp(sum * n / steps)
 }
 
-// FilterPlaces is the least number of places, bits of a filter or cells of a
+// FilterSlots returns the least number of slots, bits of a filter or cells of a
 // combined table, with which filterSuccess reaches a probability, and the
 // number of hashes for it.
-func FilterPlaces(flows int, success float64) (places float64, hashes int) {
-	places = math.Inf(1)
+func FilterSlots(flows int, success float64) (slots float64, hashes int) {
+	slots = math.Inf(1)
 	for k := 1; k <= 64; k++ {
 		low, high := float64(flows)/10, float64(flows)*1e4
 		if filterSuccess(flows, high, k) < success {
@@ -75,9 +75,9 @@ func FilterPlaces(flows int, success float64) (places float64, hashes int) {
 				high = mid
 			}
 		}
-		if high < places {
-			places, hashes = high, k
+		if high < slots {
+			slots, hashes = high, k
 		}
 	}
-	return places, hashes
+	return slots, hashes
 }

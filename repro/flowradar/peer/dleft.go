@@ -11,12 +11,12 @@ import (
 // row of buckets of L cells. A new flow goes to the least loaded of its d
 // buckets, the leftmost of equals; where all are full it overflows.
 type DLeft struct {
-	tables  int // d
-	room    int // cells per bucket, L
-	buckets int // per sub-table
-	seed    uint64
-	load    []uint8 // of each bucket, sub-table after sub-table
-	cells   []dleftCell
+	tables      int // d
+	bucketCells int // cells per bucket, L
+	buckets     int // per sub-table
+	seed        uint64
+	load        []uint8 // of each bucket, sub-table after sub-table
+	cells       []dleftCell
 
 	Flows      int // in the table
 	Overflowed int // flows that did not fit; each packet of one tries again
@@ -31,17 +31,18 @@ type dleftCell struct {
 const DLeftCellBytes = KeyBytes + CounterBytes
 
 // NewDLeft returns an empty table that fits into a number of bytes.
-func NewDLeft(tables, room, bytes int, seed uint64) (*DLeft, error) {
-	if tables < 1 || room < 1 || room > 255 {
-		return nil, fmt.Errorf("d-left: %d tables of buckets of %d cells, want at least 1, and buckets of at most 255", tables, room)
+func NewDLeft(tables, bucketCells, bytes int, seed uint64) (*DLeft, error) {
+	if tables < 1 || bucketCells < 1 || bucketCells > 255 {
+		return nil, fmt.Errorf("d-left: %d tables of buckets of %d cells, want at least 1, and buckets of at most 255", tables, bucketCells)
 	}
-	buckets := bytes / (DLeftCellBytes * tables * room)
+	buckets := bytes / (DLeftCellBytes * tables * bucketCells)
 	if buckets < 1 {
-		return nil, fmt.Errorf("d-left: %d bytes, want room for a bucket of %d cells in each of %d tables", bytes, room, tables)
+		return nil, fmt.Errorf("d-left: %d bytes, want capacity for a bucket of %d cells in each of %d tables", bytes,
+			bucketCells, tables)
 	}
 	return &DLeft{
-		tables: tables, room: room, buckets: buckets, seed: seed,
-		load: make([]uint8, tables*buckets), cells: make([]dleftCell, tables*buckets*room),
+		tables: tables, bucketCells: bucketCells, buckets: buckets, seed: seed,
+		load: make([]uint8, tables*buckets), cells: make([]dleftCell, tables*buckets*bucketCells),
 	}, nil
 }
 
@@ -54,7 +55,7 @@ func (t *DLeft) Add(key *model.FlowKey, packets uint32) bool {
 	for i := range t.tables {
 		b := t.bucket(key, i)
 		for j := range int(t.load[b]) {
-			if c := &t.cells[b*t.room+j]; c.key == *key {
+			if c := &t.cells[b*t.bucketCells+j]; c.key == *key {
 				c.packets += packets
 				return true
 			}
@@ -63,11 +64,11 @@ func (t *DLeft) Add(key *model.FlowKey, packets uint32) bool {
 			least = b
 		}
 	}
-	if int(t.load[least]) == t.room {
+	if int(t.load[least]) == t.bucketCells {
 		t.Overflowed++
 		return false
 	}
-	t.cells[least*t.room+int(t.load[least])] = dleftCell{*key, packets}
+	t.cells[least*t.bucketCells+int(t.load[least])] = dleftCell{*key, packets}
 	t.load[least]++
 	t.Flows++
 	return true
@@ -78,7 +79,7 @@ func (t *DLeft) Packets(key *model.FlowKey) (uint32, bool) {
 	for i := range t.tables {
 		b := t.bucket(key, i)
 		for j := range int(t.load[b]) {
-			if c := &t.cells[b*t.room+j]; c.key == *key {
+			if c := &t.cells[b*t.bucketCells+j]; c.key == *key {
 				return c.packets, true
 			}
 		}

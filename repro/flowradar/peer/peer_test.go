@@ -24,9 +24,9 @@ func randomKey(rng *rand.Rand) model.FlowKey {
 // has a free cell, and counts are exact.
 func TestDLeftIsAMapThatOverflows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tables, room := rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(1, 5).Draw(t, "L")
+		tables, bucketCells := rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(1, 5).Draw(t, "L")
 		buckets := rapid.IntRange(1, 20).Draw(t, "buckets")
-		table, err := NewDLeft(tables, room, buckets*tables*room*DLeftCellBytes, 9)
+		table, err := NewDLeft(tables, bucketCells, buckets*tables*bucketCells*DLeftCellBytes, 9)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,23 +41,23 @@ func TestDLeftIsAMapThatOverflows(t *testing.T) {
 			k := keys[rng.IntN(len(keys))]
 			if _, in := want[k]; !in {
 				// The reference: sort the buckets by load, then from the left.
-				places := make([]int, tables)
-				for i := range places {
-					places[i] = table.bucket(&k, i)
+				slots := make([]int, tables)
+				for i := range slots {
+					slots[i] = table.bucket(&k, i)
 				}
-				slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(load[a], load[b]) })
-				if load[places[0]] == room {
+				slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(load[a], load[b]) })
+				if load[slots[0]] == bucketCells {
 					lost++
 					if table.Add(&k, 1) {
-						t.Fatalf("flow %v found room in full buckets", k)
+						t.Fatalf("flow %v fits into full buckets", k)
 					}
 					continue
 				}
-				load[places[0]]++
+				load[slots[0]]++
 			}
 			want[k]++
 			if !table.Add(&k, 1) {
-				t.Fatalf("flow %v found no room", k)
+				t.Fatalf("flow %v did not fit", k)
 			}
 		}
 		if table.Flows != len(want) || table.Overflowed != lost {
@@ -192,11 +192,11 @@ func TestCombinedMissesFlows(t *testing.T) {
 // memory has more.
 func TestFilterSuccessIsMeasured(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	places, hashes := FilterPlaces(200, 0.7)
+	slots, hashes := FilterSlots(200, 0.7)
 	clean := 0
 	const trials = 2000
 	for i := range trials {
-		table, ok := NewCombined(hashes, int(places), uint64(1000*i)), true
+		table, ok := NewCombined(hashes, int(slots), uint64(1000*i)), true
 		for range 200 {
 			k := randomKey(rng)
 			ok = table.Add(&k) && ok
@@ -206,10 +206,10 @@ func TestFilterSuccessIsMeasured(t *testing.T) {
 		}
 	}
 	if share := float64(clean) / trials; math.Abs(share-0.7) > 0.05 {
-		t.Errorf("%v of tables of %.0f cells with %d hashes had no false positive; want 0.7", share, places, hashes)
+		t.Errorf("%v of tables of %.0f cells with %d hashes had no false positive; want 0.7", share, slots, hashes)
 	}
 	for _, k := range []int{hashes - 1, hashes, hashes + 1} {
-		if got := filterSuccess(200, places*0.99, k); got >= 0.7 {
+		if got := filterSuccess(200, slots*0.99, k); got >= 0.7 {
 			t.Errorf("%d hashes succeed with %v in less memory; want less than 0.7", k, got)
 		}
 	}
