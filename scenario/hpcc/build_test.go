@@ -164,18 +164,18 @@ func TestBuildFindsFiles(t *testing.T) {
 	}
 }
 
-func TestBuildComplains(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
 		"no topology": {
 			map[string]string{"topology.txt": ""},
-			"config.txt:1: TOPOLOGY_FILE topology.txt is not there, want a file; tried topology.txt, DIR/topology.txt",
+			"config.txt:1: TOPOLOGY_FILE topology.txt does not exist, want a file; tried topology.txt, DIR/topology.txt",
 		},
 		"no flows, and where it was looked for": {
 			map[string]string{"config.txt": strings.Replace(plainConfig, "flow.txt", "mix/flow.txt", 1), "flow.txt": ""},
-			"config.txt:2: FLOW_FILE mix/flow.txt is not there, want a file; tried mix/flow.txt, DIR/mix/flow.txt, DIR/flow.txt",
+			"config.txt:2: FLOW_FILE mix/flow.txt does not exist, want a file; tried mix/flow.txt, DIR/mix/flow.txt, DIR/flow.txt",
 		},
 		"a folder": {
 			map[string]string{"config.txt": "TOPOLOGY_FILE .\nFLOW_FILE f\n"},
@@ -207,15 +207,15 @@ func TestBuildComplains(t *testing.T) {
 		},
 		"no routes": {
 			map[string]string{"config.txt": plainConfig + "ROUTE_FILE routes.txt\n"},
-			"config.txt:6: ROUTE_FILE routes.txt is not there",
+			"config.txt:6: ROUTE_FILE routes.txt does not exist",
 		},
 		"rate without a curve": {
 			map[string]string{"topology.txt": "3 1 2\n0\n0 1 100Gbps 1us 0\n0 2 40Gbps 1us 0\n"},
-			"config.txt:3: KMIN_MAP has nothing for 40Gb/s, the rate of port 2 of s0, want an entry for each rate",
+			"config.txt:3: KMIN_MAP has no entry for 40Gb/s, the rate of port 2 of s0, want an entry for each rate",
 		},
 		"no curve at all": {
 			map[string]string{"config.txt": "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nKMIN_MAP 1 100000000000 400\n"},
-			"config.txt: KMAX_MAP has nothing for 100Gb/s",
+			"config.txt: KMAX_MAP has no entry for 100Gb/s",
 		},
 		"curve upside down": {
 			map[string]string{"config.txt": plainConfig + "KMIN_MAP 1 100000000000 4000\n"},
@@ -223,11 +223,11 @@ func TestBuildComplains(t *testing.T) {
 		},
 		"link that is not there": {
 			map[string]string{"config.txt": plainConfig + "LINK_DOWN 5 1 2\n"},
-			"config.txt:6: LINK_DOWN: there is no link between nodes 1 and 2, want one",
+			"config.txt:6: LINK_DOWN: no link between nodes 1 and 2, want one",
 		},
 		"link of no node": {
 			map[string]string{"config.txt": plainConfig + "LINK_DOWN 5 1 200\n"},
-			"config.txt:6: LINK_DOWN: there is no link between nodes 1 and 200, want one",
+			"config.txt:6: LINK_DOWN: no link between nodes 1 and 200, want one",
 		},
 		"agent": {
 			map[string]string{"config.txt": plainConfig + "AGENT_NODE 1 0\nBUFFER_SIZE 1000\n"},
@@ -284,7 +284,7 @@ func TestBuildAsDCQCN(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const note = "CC_MODE 10 (HPCC-PINT) is run with DCQCN, as asked: rates and completion times are not those of HPCC-PINT"
+	const note = "CC_MODE 10 (HPCC-PINT) is run with DCQCN (--dcqcn): rates and completion times are not those of HPCC-PINT"
 	if congestion.TraitsOf(s.Sim.Congestion).Name != "dcqcn" || !slices.Contains(s.Notes, note) {
 		t.Errorf("control %v, notes %q; want DCQCN and a note that says so", s.Sim.Congestion, s.Notes)
 	}

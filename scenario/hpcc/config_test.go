@@ -117,12 +117,12 @@ func TestParseSaysWhatItIgnores(t *testing.T) {
 	if diff := cmp.Diff(want, c.Ignored); diff != "" {
 		t.Errorf("Ignored differs (-want +got):\n%s", diff)
 	}
-	if note := "PINT_PROB stands on lines 3 and 7 of c.txt: the last counts"; !slices.Contains(c.notes, note) {
+	if note := "PINT_PROB is on lines 3 and 7 of c.txt: the last one applies"; !slices.Contains(c.notes, note) {
 		t.Errorf("notes are %q; want %q", c.notes, note)
 	}
 }
 
-func TestParseComplains(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		"RATE_AL 5Mb/s":                       "c.txt:3: unknown key \"RATE_AL\", want RATE_AI",
 		"FLOWS f":                             "c.txt:3: unknown key \"FLOWS\", want FLOW_FILE",
@@ -130,7 +130,7 @@ func TestParseComplains(t *testing.T) {
 		"\x1f\xe3 5":                          "c.txt:3: unknown key \"\\x1f\\xe3\", want a key of an HPCC configuration, such as TOPOLOGY_FILE",
 		"CC_MODE":                             "c.txt:3: CC_MODE has no value, want a whole number",
 		"CC_MODE # none":                      "c.txt:3: CC_MODE has no value, want a whole number",
-		"RP_TIMER 0.5":                        "c.txt:3: RP_TIMER 0.5, want at least 1: the original knows whole microseconds",
+		"RP_TIMER 0.5":                        "c.txt:3: RP_TIMER 0.5, want at least 1: the original uses whole microseconds",
 		"CC_MODE 1 3":                         "c.txt:3: CC_MODE 1 3 has 2 values, want one: a whole number",
 		"CC_MODE 2":                           "c.txt:3: CC_MODE 2, want 1 (DCQCN), 0 (none), 3 (HPCC)",
 		"CC_MODE dcqcn":                       `c.txt:3: CC_MODE "dcqcn", want a whole number`,

@@ -51,18 +51,18 @@ func TestExplain(t *testing.T) {
 		// ports takes 37500 each and their reserve 4 KiB.
 		"windows hide PFC": {
 			files: incast(16, "1us", 1_000_000, "BUFFER_SIZE 16\n"),
-			notes: []string{"PFC cannot fire: at most 55.5KB of one port can wait in a switch (s0 port 2, flows: 1, with a window of 52.0KB each), and a pause needs 1.90MB there (BUFFER_SIZE is 16MiB)"},
+			notes: []string{"PFC cannot fire: at most 55.5KB of one port can be queued in a switch (s0 port 2, flows: 1, with a window of 52.0KB each), and a pause needs 1.90MB there (BUFFER_SIZE is 16MiB)"},
 		},
 		"no windows": {
 			files: incast(16, "1us", 4_000_000, "BUFFER_SIZE 16\nHAS_WIN 0\nCC_MODE 0\n"), pauses: true,
 		},
 		"no windows, but little to send": {
 			files: incast(16, "1us", 10_000, "BUFFER_SIZE 16\nHAS_WIN 0\n"),
-			notes: []string{"PFC cannot fire: at most 10.5KB of one port can wait in a switch (s0 port 2, flows: 1, bounded by their sizes, as HAS_WIN is 0), and a pause needs 1.99MB there (BUFFER_SIZE is 16MiB)"},
+			notes: []string{"PFC cannot fire: at most 10.5KB of one port can be queued in a switch (s0 port 2, flows: 1, bounded by their sizes, as HAS_WIN is 0), and a pause needs 1.99MB there (BUFFER_SIZE is 16MiB)"},
 		},
 		"short links": {
 			files:  incast(16, "10ns", 4_000_000, "BUFFER_SIZE 1\nHAS_WIN 0\nCC_MODE 0\n"),
-			notes:  []string{"headroom is too small to be lossless on 17 ports of 100Gb/s and 10ns: it is 375B (3 × rate × delay), and up to 4.14KB arrive after a pause; what does not fit is dropped"},
+			notes:  []string{"headroom is too small to be lossless on 17 ports of 100Gb/s and 10ns: it is 375B (3 × rate × delay), and up to 4.14KB arrive after a pause; the excess is dropped"},
 			pauses: true, drops: true,
 		},
 		"queue 0": {

@@ -237,11 +237,11 @@ func TestPageShowsExpectations(t *testing.T) {
 	if _, text := elements(t, writePage(t, r)); strings.Contains(text, "Expectations") {
 		t.Error("a run that nobody judged has a section for it")
 	}
-	r.Verdict = "failed"
+	r.Verdict = "FAIL"
 	r.Injected = []string{"10.9.9.9 moves to h5 from 1ms to 2ms"}
 	r.Expected = []Judged{{"drops", "none", "7", false}, {"slowdown-p99 of <burst>", "below 100", "3.2", true}}
 	_, text := elements(t, writePage(t, r))
-	for _, want := range []string{"Verdict: failed, 1 of 2 missed", "slowdown-p99 of <burst>", "below 100", "missed", "10.9.9.9 moves to h5"} {
+	for _, want := range []string{"Verdict: FAIL, 1 of 2 expectations not met", "slowdown-p99 of <burst>", "below 100", "FAIL", "10.9.9.9 moves to h5"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
