@@ -1,5 +1,5 @@
-// Package examples holds the scenarios of this folder, for who plays them
-// without the repository at hand.
+// Package examples embeds the scenarios of this directory, for programs that run
+// them without the repository.
 package examples
 
 import "embed"
