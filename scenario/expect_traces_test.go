@@ -29,9 +29,9 @@ func TestWhatTracesMustTell(t *testing.T) {
 		"towards another":               {broken + "expect:\n  traces:\n    - {kind: drop, switch: leaf0, next: h0}\n", Fail, "traces: drop at leaf0 towards h0, want found, got not found"},
 		"another kind":                  {broken + "expect:\n  traces:\n    - {kind: loop, switch: leaf0}\n", Fail, "traces: anything else, want none, got drop at leaf0"},
 		"none of it":                    {broken + "expect: {traces: none}\n", Fail, "traces: anything else, want none, got drop at leaf0"},
-		"no slow link":                  {mirrored + "expect:\n  traces:\n    - {kind: slow-link, port: leaf0>spine0, above: 10us}\n", Fail, "traces: slow-link at leaf0>spine0, want above 10µs, got leaf0>spine0 round trip 2."},
+		"no slow link":                  {mirrored + "expect:\n  traces:\n    - {kind: slow-link, port: leaf0>spine0, above: 10us}\n", Fail, "traces: slow-link at leaf0 Ethernet8 → spine0, want above 10µs, got leaf0 Ethernet8 → spine0 round trip 2."},
 		"all links":                     {mirrored + "expect:\n  traces:\n    - {kind: slow-link, port: leaf0>spine0, above: 1us}\n", Fail, "traces: anything else, want none, got leaf"},
-		"no pauses":                     {mirrored + "expect:\n  traces:\n    - {kind: pauses, port: leaf0>h0, above: 1}\n", Fail, "traces: pauses at leaf0>h0, want above 1, got not found"},
+		"no pauses":                     {mirrored + "expect:\n  traces:\n    - {kind: pauses, port: leaf0>h0, above: 1}\n", Fail, "traces: pauses at leaf0 Ethernet0 → h0, want above 1, got not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, mustParse(t, tc.text))
