@@ -116,7 +116,7 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 	cfg := collector.DefaultConfig()
 	cfg.Listen, cfg.Status, cfg.Offload = netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, offload
 	// The default memory of weft collect for 4-byte values.
-	cfg.Memory = collector.Memory{KeyWrites: collector.DefaultMemory().KeyWrites[:1]}
+	cfg.Memory = collector.MemoryConfig{KeyWrites: collector.DefaultMemory().KeyWrites[:1]}
 	c, err := collector.New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

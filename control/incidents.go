@@ -23,7 +23,7 @@ func incidentID(id uint64) string { return fmt.Sprintf("i%d", id) }
 func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 	r := record.Incident{
 		ID: incidentID(in.ID), Begin: c.wallTime(in.Begin), Updated: c.wallTime(in.Last),
-		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.locationName(in.Location), Summary: in.Text,
+		Cause: in.Cause.String(), Severity: in.Severity().String(), Location: c.locationName(in.Location), Summary: in.Text,
 	}
 	if in.Closed {
 		r.End = c.wallTime(in.Last)

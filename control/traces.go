@@ -28,7 +28,7 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 	}
 	r := record.Trace{
 		Time: c.wallTime(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
-		End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost, Frame: t.Frame,
+		End: t.End.String(), Why: t.Why.String(), LostMirrors: t.MirrorsLost, Frame: t.Frame,
 	}
 	r.Latency, _ = t.Latency()
 	for i := range t.Hops {

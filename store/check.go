@@ -11,12 +11,12 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// MaxBody bounds the body of a verdict and the frame of a trace, so that a page
-// of them stays bounded too.
+// MaxBody limits the body of a verdict and the frame of a trace, so that a page of
+// them is bounded too.
 const MaxBody = 1 << 20
 
-// CheckBatch says which record of a batch cannot be kept, and why. A store calls
-// it before it keeps anything.
+// CheckBatch returns an error for the first invalid record of a batch. A store
+// calls it before it writes anything.
 func CheckBatch(b *record.Batch) error {
 	for _, err := range []error{
 		checkEach(Flows, b.Flows, checkFlow),
@@ -84,10 +84,10 @@ func checkIncident(r *record.Incident) string {
 		end = checkTime(r.End)
 	}
 	if r.ID == "" {
-		return "it has no id"
+		return "id is empty"
 	}
 	return firstProblem(checkTime(r.Begin), checkTime(r.Updated), end, checkBody(r.Body),
-		checkTexts(r.ID, r.Cause, r.Severity, r.Place, r.Summary))
+		checkTexts(r.ID, r.Cause, r.Severity, r.Location, r.Summary))
 }
 
 func firstProblem(complaints ...string) string {
@@ -99,8 +99,8 @@ func firstProblem(complaints ...string) string {
 	return ""
 }
 
-// A day is left at both ends, so that steps and ranges around a record never
-// leave int64, nor meet the values that databases keep for infinity.
+// The limits are a day from both ends of int64, so that steps and ranges around a
+// record never overflow, nor reach the values that databases use for infinity.
 var (
 	earliest = time.Unix(0, math.MinInt64).Add(24 * time.Hour)
 	latest   = time.Unix(0, math.MaxInt64).Add(-24 * time.Hour)
@@ -114,8 +114,8 @@ func checkTime(t time.Time) string {
 	return ""
 }
 
-// checkKey refuses what no packet has and what its text would not give back: an IPv4
-// key with other addresses.
+// checkKey rejects keys that no packet has and whose text cannot be parsed back:
+// IPv4 and IPv6 addresses in one key.
 func checkKey(k model.FlowKey) string {
 	if !k.IsZero() && !k.V6 && !(k.Src.Is4() && k.Dst.Is4()) {
 		return fmt.Sprintf("flow %s is not of one family", k)
@@ -135,7 +135,7 @@ func checkTexts(all ...string) string {
 	return ""
 }
 
-// checkFinite also refuses what would leave the numbers in a sum.
+// checkFinite also rejects values whose sums would overflow.
 func checkFinite(v float64) string {
 	if math.IsNaN(v) || math.Abs(v) > 1e100 {
 		return fmt.Sprintf("value %v, want a number, at most 1e100", v)
@@ -152,7 +152,7 @@ func checkSize(b []byte) string {
 
 func checkBody(b json.RawMessage) string {
 	if len(b) > 0 && !json.Valid(b) {
-		return "its body is not JSON"
+		return "body is not JSON"
 	}
 	return checkSize(b)
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Cursor is the place where a page ended. Records go by Time and Seq, newest
-// first; steps of a series by Time, then by Name and Port.
+// Cursor is the position where a page ended. Records are ordered by Time and Seq,
+// newest first; steps of a series by Time, then by Name and Port.
 type Cursor struct {
 	Time  int64 // nanoseconds of the last item
-	Seq   int64 // the number that the store gave it
-	Bound int64 // the highest Seq when the first page was read; later records are not part of the walk
+	Seq   int64 // its sequence number in the store
+	Bound int64 // the highest Seq when the first page was read; the walk has no later records
 	Name  string
 	Port  model.PortID
 }
 
-// sealLen is the length of the seal: a guess of 128 bits is no attack.
+// sealLen is the length of the seal: 128 bits cannot be guessed.
 const sealLen = 16
 
 // Seal makes the Next of a page: text that only the holder of the key can make,
-// and that fits no other query.
+// and that is valid for no other query.
 func (c Cursor) Seal(key []byte, kind Kind, q record.Query) string {
 	b := binary.AppendVarint(nil, c.Time)
 	b = binary.AppendVarint(b, c.Seq)
@@ -35,11 +35,11 @@ func (c Cursor) Seal(key []byte, kind Kind, q record.Query) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, seal(key, kind, q, b)...))
 }
 
-// Unseal reads what Seal made for the same kind and query. Everything else is
+// Unseal parses a result of Seal for the same kind and query. Anything else is
 // ErrQuery.
 func Unseal(key []byte, kind Kind, q record.Query) (Cursor, error) {
 	var c Cursor
-	bad := fmt.Errorf("query of %s: %w: after is not the next of an answer to this query", kind, ErrQuery)
+	bad := fmt.Errorf("query of %s: %w: page token does not belong to this query", kind, ErrQuery)
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.After)
 	if err != nil || len(b) < sealLen {
 		return c, bad
@@ -63,11 +63,11 @@ func Unseal(key []byte, kind Kind, q record.Query) (Cursor, error) {
 	return c, nil
 }
 
-// seal covers the place and all of the query but the length of its pages.
-func seal(key []byte, kind Kind, q record.Query, place []byte) []byte {
+// seal covers the position and all of the query except the length of its pages.
+func seal(key []byte, kind Kind, q record.Query, position []byte) []byte {
 	first, last := TimeRange(q)
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s %d %d %q %d %s %v %q %d %x",
-		kind, first, last, q.Node, q.Port, q.Flow, q.Ends, q.Name, q.Step, place)
+		kind, first, last, q.Node, q.Port, q.Flow, q.Ends, q.Name, q.Step, position)
 	return mac.Sum(nil)[:sealLen]
 }

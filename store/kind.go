@@ -10,12 +10,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Kind names what is kept together: the records of one type, or one rollup of
-// them. It is also the name of the table.
+// Kind is the name of a table: the records of one type, or one rollup of them.
 type Kind string
 
-// The kinds. A rollup has the sums of a series in steps of a second or a
-// minute.
+// The kinds. A rollup has the sums of a series in steps of a second or a minute.
 const (
 	Flows          Kind = "flows"
 	Losses         Kind = "losses"
@@ -38,7 +36,7 @@ func Kinds() []Kind {
 	}
 }
 
-// ParseKind reads a kind's name.
+// ParseKind parses a kind's name.
 func ParseKind(s string) (Kind, error) {
 	if slices.Contains(Kinds(), Kind(s)) {
 		return Kind(s), nil
@@ -50,12 +48,12 @@ func ParseKind(s string) (Kind, error) {
 	return "", fmt.Errorf("kind %q, want one of: %s", s, strings.Join(names, ", "))
 }
 
-// Retention says how old the records of a kind become. A kind that is not in it
-// is kept for ever. Age is counted from the time of a record, and from the last
+// Retention is the maximum age of records by kind. A kind that is not in it is
+// kept without limit. Age counts from the time of a record, and from the last
 // update of an incident.
 type Retention map[Kind]time.Duration
 
-// DefaultRetention keeps single records for a day, the rollups for a week and
+// DefaultRetention keeps individual records for a day, the rollups for a week and
 // for 90 days, and verdicts for 90 days.
 func DefaultRetention() Retention {
 	const day = 24 * time.Hour
@@ -67,7 +65,8 @@ func DefaultRetention() Retention {
 	}
 }
 
-// Check complains about kinds that do not exist and ages that are not positive.
+// Check returns an error for kinds that do not exist and ages that are not
+// positive.
 func (r Retention) Check() error {
 	for kind, age := range r {
 		if _, err := ParseKind(string(kind)); err != nil {
@@ -80,27 +79,27 @@ func (r Retention) Check() error {
 	return nil
 }
 
-// Removal counts the rows that went, by reason.
+// Removal counts removed rows, by reason.
 type Removal struct {
 	Age  uint64 `json:"age"`  // older than the retention
 	Size uint64 `json:"size"` // the oldest, because the store was too large
 }
 
-// MaintenanceResult is what one maintenance did.
+// MaintenanceResult is the result of one maintenance run.
 type MaintenanceResult struct {
 	Removed       map[Kind]Removal
-	Merged        uint64 // rows of rollups that became part of another
+	Merged        uint64 // rows of rollups that were merged into another
 	Before, After model.Bytes
-	Memory        model.Bytes // that the engine holds at the end, out of what it may
+	Memory        model.Bytes // used by the engine at the end
 }
 
 // Errors a caller branches on.
 var (
-	// ErrQuery is wrapped where a query cannot be answered as it stands.
+	// ErrQuery is wrapped by errors about invalid queries.
 	ErrQuery = errors.New("bad query")
-	// ErrRecord is wrapped where a batch holds a record that cannot be kept.
+	// ErrRecord is wrapped by errors about a batch with an invalid record.
 	ErrRecord = errors.New("record refused")
-	// ErrBusy is wrapped where too many queries wait already.
+	// ErrBusy is wrapped if too many queries wait already.
 	ErrBusy = errors.New("too many queries")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store is closed")

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// filters says which fields of a query a kind understands. A filter that means
-// nothing for a kind is an error: to ignore it would answer another question.
+// filters are the query fields that a kind supports. An unsupported filter is an
+// error: to ignore it would answer another query.
 var filters = map[Kind]struct{ node, port, flow, ends, name, step bool }{
 	Flows:     {node: true, flow: true, ends: true},
 	Losses:    {node: true, flow: true, ends: true},
@@ -22,11 +22,10 @@ var filters = map[Kind]struct{ node, port, flow, ends, name, step bool }{
 	Incidents: {node: true, name: true},
 }
 
-// maxStep bounds Step; whoever wants fewer points than one a year has another
-// question.
+// maxStep limits Step: no chart needs fewer points than one per year.
 const maxStep = 366 * 24 * time.Hour
 
-// CheckQuery says what is wrong with a query for records of a kind.
+// CheckQuery returns an error for an invalid query for records of a kind.
 func CheckQuery(kind Kind, q record.Query) error {
 	f, known := filters[kind]
 	bad := func(format string, args ...any) error {
@@ -34,23 +33,23 @@ func CheckQuery(kind Kind, q record.Query) error {
 	}
 	switch {
 	case !known:
-		return bad("these records are not asked for by this name")
+		return bad("unknown kind of records")
 	case q.Limit < 0:
 		return bad("limit %d, want at least 0", q.Limit)
 	case q.Step < 0 || q.Step > maxStep:
 		return bad("step %v, want 0 to %v", q.Step, maxStep)
 	case q.Step > 0 && !f.step:
-		return bad("they are no series, so there is no step")
+		return bad("step is not supported: the records are not a series")
 	case q.Node != "" && !f.node:
-		return bad("they have no node")
+		return bad("filter node is not supported")
 	case q.Port != 0 && !f.port:
-		return bad("they have no port")
+		return bad("filter port is not supported")
 	case !q.Flow.IsZero() && !f.flow:
-		return bad("they have no flow")
-	case q.Ends != (record.Ends{}) && !f.ends:
-		return bad("they are not asked for by the ends of a flow")
+		return bad("filter flow is not supported")
+	case q.Ends != (record.FlowEnds{}) && !f.ends:
+		return bad("filters of addresses and ports are not supported")
 	case q.Name != "" && !f.name:
-		return bad("they have no name")
+		return bad("filter name is not supported")
 	case !utf8.ValidString(q.Node) || !utf8.ValidString(q.Name):
 		return bad("node %q or name %q is not UTF-8", q.Node, q.Name)
 	}
@@ -60,8 +59,8 @@ func CheckQuery(kind Kind, q record.Query) error {
 	return nil
 }
 
-// Nanos is the instant in nanoseconds since 1970, or the nearest that int64
-// holds, so that a bound such as the year 9999 keeps its meaning.
+// Nanos is the time in nanoseconds since 1970, or the nearest that int64 holds,
+// so that a bound such as the year 9999 keeps its meaning.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -72,8 +71,8 @@ func Nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// TimeRange is a query's time range in nanoseconds, from first to last. Nothing
-// lies in it where first is above last.
+// TimeRange is a query's time range in nanoseconds, from first to last. It is
+// empty if first is above last.
 func TimeRange(q record.Query) (first, last int64) {
 	first, last = math.MinInt64, math.MaxInt64
 	if !q.From.IsZero() {
@@ -95,8 +94,8 @@ const (
 	Minute = time.Minute
 )
 
-// StepWidth turns the Step of a query into the rollup that answers it and the width
-// of its answers: the least multiple of the rollup's step that is no shorter.
+// StepWidth returns the rollup for the Step of a query and the width of its steps:
+// the least multiple of the rollup's step that is no shorter.
 func StepWidth(step time.Duration) (rollup, width time.Duration) {
 	rollup = Second
 	if step >= Minute {
@@ -105,7 +104,7 @@ func StepWidth(step time.Duration) (rollup, width time.Duration) {
 	return rollup, (step + rollup - 1) / rollup * rollup
 }
 
-// FloorStep is the begin of the step of that width that ns lies in, also before
+// FloorStep is the start of the step of that width that contains ns, also before
 // 1970.
 func FloorStep(ns int64, width time.Duration) int64 {
 	w := int64(width)

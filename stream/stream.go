@@ -1,8 +1,7 @@
-// Package stream is what travels on streams: messages in partitions, by key. A
-// stream takes what it has room for and never makes who publishes wait; what it
-// has no room for is counted with the reason. Who reads subscribes to partitions.
-// What the messages say is left to both ends. Streams themselves are packages
-// below this one, and conformance is what all of them must do.
+// Package stream defines streams of messages in partitions, by key. A stream has a
+// bounded buffer and never blocks publishers; messages that do not fit are counted
+// with the reason. Readers subscribe to partitions. Streams do not interpret
+// messages. Implementations are subpackages, and conformance is their test suite.
 package stream
 
 import (
@@ -11,45 +10,45 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Message is one report on its way.
+// Message is one report in flight.
 type Message struct {
-	At   model.Time // when it came, by the clock of who published it
-	Kind uint32     // what it is, to both ends
+	At   model.Time // arrival time, by the publisher's clock
+	Kind uint32     // its type, defined by publisher and reader
 	Data []byte
 }
 
 // Errors of streams.
 var (
-	// ErrFull says that a partition had no room for a message.
+	// ErrFull is returned if the buffer of a partition is full.
 	ErrFull = errors.New("stream: partition is full")
-	// ErrTooLarge says that no partition could ever take a message.
+	// ErrTooLarge is returned if a message is larger than the buffer of a partition.
 	ErrTooLarge = errors.New("stream: message is larger than a partition")
-	// ErrClosed says that a stream takes no more.
+	// ErrClosed is returned by Publish on a closed stream.
 	ErrClosed = errors.New("stream: closed")
-	// ErrHasReader says that another reads a partition.
+	// ErrHasReader is returned if a partition has another reader.
 	ErrHasReader = errors.New("stream: partition has a reader")
-	// ErrEnded says that a stream is closed and everything of it was read.
+	// ErrEnded is returned if a stream is closed and all its messages were read.
 	ErrEnded = errors.New("stream: ended")
 )
 
 // Subscription reads some partitions, each message once.
 type Subscription interface {
-	// Poll gives what waits to take, which must not keep it: in the order of
-	// publishing within a partition, in no order between them. It returns how
-	// many there were, and ErrEnded when no more can come. It does not wait.
-	// One goroutine calls it.
+	// Poll calls take with every buffered message, which take must not keep: in
+	// the order of publishing within a partition, in no order between partitions.
+	// It returns their number, and ErrEnded when there will be no more. It does
+	// not block. One goroutine calls it.
 	Poll(take func(m Message)) (int, error)
-	// Close lets another subscribe. What was not read stays.
+	// Close lets another reader subscribe. Unread messages stay.
 	Close() error
 }
 
-// Stats account for messages.
+// Stats are the counters of a stream.
 // Invariant: Published = Delivered + Waiting + Full + TooLarge + Closed.
 type Stats struct {
-	Published uint64 // by whoever tried
-	Delivered uint64 // given to a subscription's reader
+	Published uint64 // calls of Publish
+	Delivered uint64 // passed to a reader
 	Waiting   uint64
-	Full      uint64 // lost: no room
-	TooLarge  uint64 // lost: could never have room
-	Closed    uint64 // lost: came after the end
+	Full      uint64 // lost: buffer full
+	TooLarge  uint64 // lost: larger than the buffer
+	Closed    uint64 // lost: published after Close
 }

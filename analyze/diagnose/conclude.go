@@ -23,7 +23,7 @@ func (m *analysis) describeHostPauses(v *Verdict, n int) {
 	node := &m.g.Nodes[n]
 	host := nodeName(m.fabric, node.Peer.Node)
 	v.addEvidence("%s sent %s to %s; the port leads to no switch",
-		host, plural.Count(int(node.State.PauseFrames), "pause frame"), m.portText(n))
+		host, plural.Count(node.State.PauseFrames, "pause frame"), m.portText(n))
 	p := &node.Pauses
 	gap := p.LastStart.Sub(p.LastEnd)
 	switch {

@@ -13,7 +13,7 @@ import (
 // It shares nothing with t.
 func (t *Trace) Record(f *topo.Fabric) record.Trace {
 	r := record.Trace{
-		Time: wallClock(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost,
+		Time: wallClock(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), LostMirrors: t.MirrorsLost,
 		Hops: make([]record.TraceHop, len(t.Hops)), Frame: append([]byte(nil), t.Frame...),
 	}
 	r.Latency, _ = t.Latency()

@@ -310,7 +310,7 @@ func newTraceDetail(t *trace.Trace, f *topo.Fabric) *api.Trace {
 	r := t.Record(f)
 	one := &api.Trace{TraceSummary: api.TraceSummary{
 		ID: strconv.FormatUint(r.ID, 10), Time: r.Time, Flow: api.FlowRef{Flow: r.Flow}, End: r.End, Why: r.Why,
-		LatencyNs: int64(r.Latency), LostMirrors: r.Lost,
+		LatencyNs: int64(r.Latency), LostMirrors: r.LostMirrors,
 	}}
 	for i := range r.Hops {
 		h := &r.Hops[i]

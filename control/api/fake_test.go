@@ -110,7 +110,7 @@ func (k *fake) fill(n int) {
 		k.batch.Diagnoses = append(k.batch.Diagnoses, k.diagnosis(i))
 		inc := record.Incident{
 			ID: fmt.Sprintf("inc-%d", i), Begin: epoch0.Add(-time.Duration(i+1) * time.Minute), Updated: epoch0.Add(-time.Duration(i) * time.Minute),
-			Cause: "incast", Severity: "warning", Place: sw.Name, Summary: "incast at " + sw.Name,
+			Cause: "incast", Severity: "warning", Location: sw.Name, Summary: "incast at " + sw.Name,
 			Body: encode(IncidentBody{
 				Sentence: "five flows congest a queue", Confidence: .9, Remedy: "stagger them",
 				Origin:   &PortRef{Node: sw.Name, Port: 1},

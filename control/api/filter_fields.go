@@ -162,7 +162,7 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	one("trace.drop", filter.Bool, "last seen before the destination", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "lost") })
 	one("trace.loop", filter.Bool, "visited a switch twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
 	one("trace.hops", filter.Int, "switches that mirrored it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
-	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })
+	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.LostMirrors) })
 	one("trace.latency", filter.Duration, "from first to last hop, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
 	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
 	interfaces := interfaceNumbers(f)

@@ -151,7 +151,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 
 // requiredEnds returns the addresses and ports that every match of the filter has.
 // The store then skips all other flows, so that one response covers more time.
-func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
+func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.FlowEnds) {
 	for _, version := range []string{"ip", "ipv6"} {
 		if v, ok := f.RequiredValue(version + ".src"); ok {
 			e.Src = v.Addr

@@ -109,7 +109,7 @@ type Action struct {
 // NewIncident returns a record's summary.
 func NewIncident(r *record.Incident) Incident {
 	i := Incident{
-		ID: r.ID, State: "open", Severity: r.Severity, Cause: r.Cause, Location: r.Place,
+		ID: r.ID, State: "open", Severity: r.Severity, Cause: r.Cause, Location: r.Location,
 		Summary: r.Summary, Begin: r.Begin, Updated: r.Updated,
 	}
 	if !r.End.IsZero() {

@@ -137,7 +137,7 @@ func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record
 			page, err = f(ctx, q)
 			return page.Next, scanned, err
 		}
-		if page.Next == "" || scanned >= budget || scanned > 0 && q.Ends != (record.Ends{}) {
+		if page.Next == "" || scanned >= budget || scanned > 0 && q.Ends != (record.FlowEnds{}) {
 			return page.Next, scanned, nil // with Ends, a store ends a page where older records cost more
 		}
 		q.After = page.Next

@@ -69,7 +69,7 @@ type TraceHop struct {
 func (s *Server) newTraceSummary(r *record.Trace) TraceSummary {
 	t := TraceSummary{
 		ID: strconv.FormatUint(r.ID, 10), Time: r.Time, Flow: s.flowRef(r.Flow), End: r.End, Why: r.Why,
-		LatencyNs: int64(r.Latency), LostMirrors: r.Lost, Path: make([]string, 0, len(r.Hops)),
+		LatencyNs: int64(r.Latency), LostMirrors: r.LostMirrors, Path: make([]string, 0, len(r.Hops)),
 	}
 	for i := range r.Hops {
 		t.Path = append(t.Path, r.Hops[i].Switch)

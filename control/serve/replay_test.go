@@ -130,7 +130,7 @@ func readStore(t *testing.T, path string) (k kept) {
 		return fmt.Sprint(r.Time.UnixNano(), r.Flow, r.From, r.To, r.Packets, r.Sent)
 	})
 	k.incidents = lines(t, s.Incidents, func(r *record.Incident) string {
-		return fmt.Sprintf("%s %s at %s", r.Severity, r.Cause, r.Place)
+		return fmt.Sprintf("%s %s at %s", r.Severity, r.Cause, r.Location)
 	})
 	return k
 }

@@ -14,16 +14,16 @@ type Port struct {
 	Peer string       `json:"peer,omitempty"`
 }
 
-// FlowSlot is what a flow did in one slot, as the flowsets of its way say.
+// FlowSlot is the counters of a flow in one slot, from the flowsets on its path.
 type FlowSlot struct {
-	Time    time.Time     `json:"time"` // the slot's begin
+	Time    time.Time     `json:"time"` // start of the slot
 	Slot    time.Duration `json:"slot_ns"`
 	Flow    model.FlowKey `json:"flow"`
-	Src     string        `json:"src"` // hosts; empty outside of the fabric
+	Src     string        `json:"src"` // hosts; empty if outside the fabric
 	Dst     string        `json:"dst"`
-	Packets uint64        `json:"packets"` // the most that one switch counted
+	Packets uint64        `json:"packets"` // maximum over the switches
 	Bytes   uint64        `json:"bytes"`
-	Exact   bool          `json:"exact"` // every count was decoded, not estimated
+	Exact   bool          `json:"exact"` // all counts were decoded, none estimated
 	Path    []FlowHop     `json:"path"`
 }
 
@@ -33,12 +33,12 @@ type FlowHop struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Loss is what one flow lost between two switches in one slot.
+// Loss is the packets that one flow lost between two switches in one slot.
 type Loss struct {
 	Time    time.Time     `json:"time"`
 	Flow    model.FlowKey `json:"flow"`
 	From    string        `json:"from"`
-	To      string        `json:"to,omitempty"` // empty: not known where it should have gone
+	To      string        `json:"to,omitempty"` // empty: the next hop is unknown
 	Packets uint64        `json:"packets"`
 	Sent    uint64        `json:"sent"`
 	Pattern string        `json:"pattern"`
@@ -50,29 +50,29 @@ type PortSample struct {
 	Node  string       `json:"node"`
 	Port  model.PortID `json:"port"`
 	Queue model.Bytes  `json:"queue_bytes"`
-	// QueueMax is the deepest queue of what the record stands for, which a mean
-	// hides. A single sample may leave it 0; a rollup counts Queue then.
+	// QueueMax is the longest queue of the samples in a rollup, which a mean
+	// hides. A single sample may leave it 0; a rollup then uses Queue.
 	QueueMax model.Bytes   `json:"queue_max_bytes"`
-	Latency  time.Duration `json:"latency_ns"` // through the switch, by its own clock
+	Latency  time.Duration `json:"latency_ns"` // of the switch, by its own clock
 	Load     model.Rate    `json:"load_bps"`
-	Paused   float64       `json:"paused"` // share of the time that PFC kept it from sending
+	Paused   float64       `json:"paused"` // share of the time that PFC paused it
 	Samples  uint64        `json:"samples"`
 }
 
-// Trace is one packet's way through the fabric.
+// Trace is one packet's path through the fabric.
 type Trace struct {
-	Time    time.Time     `json:"time"` // of its first hop
+	Time    time.Time     `json:"time"` // at its first hop
 	ID      uint64        `json:"id,string"`
 	Flow    model.FlowKey `json:"flow"`
 	End     string        `json:"end"`
-	Why     string        `json:"why"` // it was mirrored and kept
+	Why     string        `json:"why"` // reasons why it was mirrored
 	Latency time.Duration `json:"latency_ns"`
-	Lost    int           `json:"lost_mirrors"`
+	LostMirrors    int           `json:"lost_mirrors"`
 	Hops    []TraceHop    `json:"hops"`
-	Frame   []byte        `json:"frame,omitempty"` // its first bytes, as the first switch saw them
+	Frame   []byte        `json:"frame,omitempty"` // its first bytes, at the first switch
 }
 
-// TraceHop is a packet as one switch saw it.
+// TraceHop is a packet at one switch.
 type TraceHop struct {
 	Time   time.Time    `json:"time"` // by the switch's clock
 	Switch string       `json:"switch"`
@@ -91,11 +91,11 @@ type Counter struct {
 	Name    string        `json:"name"`
 	Packets uint64        `json:"packets"`
 	Bytes   uint64        `json:"bytes"`
-	Flows   float64       `json:"flows"` // different ones, estimated
+	Flows   float64       `json:"flows"` // distinct flows, estimated
 }
 
-// Diagnosis is a verdict about a slow flow. Body is the verdict whole, with its
-// provenance graph, as the API gives it.
+// Diagnosis is a verdict about a slow flow. Body is the whole verdict with its
+// provenance graph, as the API returns it.
 type Diagnosis struct {
 	Time       time.Time       `json:"time"`
 	ID         string          `json:"id"`
@@ -107,21 +107,21 @@ type Diagnosis struct {
 	Body       json.RawMessage `json:"body"`
 }
 
-// Incident is the newest state of an incident; a later one of the same ID takes
-// its place.
+// Incident is the current state of an incident; a later one of the same ID
+// replaces it.
 type Incident struct {
 	ID       string          `json:"id"`
 	Begin    time.Time       `json:"begin"`
 	Updated  time.Time       `json:"updated"`
-	End      time.Time       `json:"end,omitzero"` // zero: it goes on
+	End      time.Time       `json:"end,omitzero"` // zero: still open
 	Cause    string          `json:"cause"`
 	Severity string          `json:"severity"`
-	Place    string          `json:"place"`
+	Location    string          `json:"location"`
 	Summary  string          `json:"summary"`
 	Body     json.RawMessage `json:"body"`
 }
 
-// Batch is what a store takes at once: all of it is kept, or none.
+// Batch is a set of records that a store writes atomically.
 type Batch struct {
 	Flows     []FlowSlot
 	Losses    []Loss
@@ -132,7 +132,7 @@ type Batch struct {
 	Incidents []Incident
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (b *Batch) Len() int {
 	return len(b.Flows) + len(b.Losses) + len(b.Ports) + len(b.Traces) +
 		len(b.Counters) + len(b.Diagnoses) + len(b.Incidents)
@@ -146,37 +146,37 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Query asks for records of one kind, newest first. A zero field asks for any.
+// Query selects records of one kind, newest first. A zero field matches any.
 type Query struct {
-	From, To time.Time // From is in, To is not
-	Node     string    // that it happened at, or passed
+	From, To time.Time // From is inclusive, To exclusive
+	Node     string    // where it happened, or on its path
 	Port     model.PortID
 	Flow     model.FlowKey
-	Ends     Ends   // of the flow, where not all of it is known
+	Ends     FlowEnds   // of the flow, if its key is only partly known
 	Name     string // of a counter; the id of a diagnosis, trace or incident
-	// Limit is the most records of one answer; 0 is the store's own limit, and
-	// no answer is longer than that.
+	// Limit is the maximum number of records of one page; 0 is the store's limit,
+	// which no page exceeds.
 	Limit int
-	// After is the Next of the answer before, to go on behind it.
+	// After is the Next of the previous page, to continue after it.
 	After string
-	// Step asks for a series of ports or counters in steps of at least so long, from the
-	// rollup that fits.
+	// Step requests a series of ports or counters in steps of at least this
+	// duration, from the matching rollup.
 	Step time.Duration
 }
 
-// Ends are addresses and ports that a flow must have; what is zero may be any.
-type Ends struct {
+// FlowEnds are addresses and ports that a flow must have; zero matches any.
+type FlowEnds struct {
 	Src, Dst         model.Addr
 	SrcPort, DstPort uint16
 }
 
-// Fit tells whether a flow has them.
-func (e *Ends) Fit(k *model.FlowKey) bool {
+// Match reports whether a flow has them.
+func (e *FlowEnds) Match(k *model.FlowKey) bool {
 	return (e.Src == model.Addr{} || e.Src == k.Src) && (e.Dst == model.Addr{} || e.Dst == k.Dst) &&
 		(e.SrcPort == 0 || e.SrcPort == k.SrcPort) && (e.DstPort == 0 || e.DstPort == k.DstPort)
 }
 
-// Page is one answer. Next is empty where there is no more.
+// Page is one page of results. Next is empty on the last page.
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Store is what a controller needs of a store.
+// Store is the interface that a controller needs.
 type Store interface {
 	Append(ctx context.Context, b *record.Batch) error
 	Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error)
@@ -24,8 +24,8 @@ type Store interface {
 	Close() error
 }
 
-// Open opens an empty store with that retention and pages of MaxPage records at
-// most. The suite closes it.
+// Open opens an empty store with that retention and pages of at most MaxPage
+// records. The suite closes it.
 type Open func(t testing.TB, keep store.Retention) Store
 
 // MaxPage is the page limit of the stores that are tested.
@@ -33,19 +33,19 @@ const MaxPage = 50
 
 // Run tests a store.
 func Run(t *testing.T, open Open) {
-	t.Run("answers as its twin", func(t *testing.T) {
+	t.Run("equals the reference", func(t *testing.T) {
 		fewerChecks(t)
 		testReference(t, open)
 	})
 	for name, test := range map[string]func(*testing.T, Store){
-		"a walk under appends":          testWalk,
-		"a batch is whole or not there": testAtomicBatches,
-		"an incident is replaced":       testReplace,
-		"sums of a rollup":              testRollup,
-		"sums at their limits":          testRollupLimits,
-		"hostile queries":               testHostile,
-		"hostile text":                  testHostileText,
-		"everything at once":            testConcurrent,
+		"a walk under appends":    testWalk,
+		"batches are atomic":      testAtomicBatches,
+		"an incident is replaced": testReplace,
+		"sums of a rollup":        testRollup,
+		"sums at their limits":    testRollupLimits,
+		"hostile queries":         testHostile,
+		"hostile text":            testHostileText,
+		"concurrent use":          testConcurrent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, nil)
@@ -57,8 +57,8 @@ func Run(t *testing.T, open Open) {
 	t.Run("after close", func(t *testing.T) { testClosed(t, open) })
 }
 
-// fewerChecks lowers the number of rapid's checks unless somebody chose it: each
-// opens a store.
+// fewerChecks lowers the number of rapid's checks unless it was set: each opens a
+// store.
 func fewerChecks(t *testing.T) {
 	const name = "rapid.checks"
 	f := flag.Lookup(name)

@@ -1,4 +1,4 @@
-// Package conformance is what every store has to pass: the same batches and
-// queries go to the store and to a Twin, slow and obvious, and the answers must
-// be the same. Tests of a store call Run.
+// Package conformance is the test suite of every store: the same batches and
+// queries go to the store and to the Reference implementation, and the answers
+// must be the same. Tests of a store call Run.
 package conformance

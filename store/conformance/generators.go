@@ -13,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Records are drawn from few values, so that they meet in flows, places, steps
-// and instants.
+// Records are drawn from few values, so that they share flows, nodes, steps and
+// times.
 
 var base = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -85,7 +85,7 @@ var portSamples = rapid.Custom(func(t *rapid.T) record.PortSample {
 var traces = rapid.Custom(func(t *rapid.T) record.Trace {
 	return record.Trace{
 		Time: times.Draw(t, "time"), ID: count(t, "id"), Flow: flows.Draw(t, "flow"), End: names.Draw(t, "end"), Why: names.Draw(t, "why"),
-		Latency: span(t, "latency"), Lost: rapid.IntRange(0, 5).Draw(t, "lost"), Frame: rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "frame"),
+		Latency: span(t, "latency"), LostMirrors: rapid.IntRange(0, 5).Draw(t, "lost"), Frame: rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "frame"),
 		Hops: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) record.TraceHop {
 			return record.TraceHop{
 				Time: times.Draw(t, "time"), Switch: names.Draw(t, "switch"), In: port(t), Out: port(t), TTL: rapid.Byte().Draw(t, "ttl"),
@@ -113,7 +113,7 @@ var diagnoses = rapid.Custom(func(t *rapid.T) record.Diagnosis {
 var incidents = rapid.Custom(func(t *rapid.T) record.Incident {
 	r := record.Incident{
 		ID: fmt.Sprint("i", rapid.IntRange(0, 9).Draw(t, "id")), Begin: times.Draw(t, "begin"), Updated: times.Draw(t, "updated"),
-		Cause: names.Draw(t, "cause"), Severity: names.Draw(t, "severity"), Place: names.Draw(t, "place"), Summary: names.Draw(t, "summary"),
+		Cause: names.Draw(t, "cause"), Severity: names.Draw(t, "severity"), Location: names.Draw(t, "place"), Summary: names.Draw(t, "summary"),
 		Body: json.RawMessage(bodies.Draw(t, "body")),
 	}
 	if rapid.Bool().Draw(t, "ended") {
@@ -135,9 +135,9 @@ var batches = rapid.Custom(func(t *rapid.T) *record.Batch {
 	}
 })
 
-// ended adds ends to a query, mostly those of a flow that there may be.
+// ended adds endpoints to a query, mostly those of an existing flow.
 func ended(t *rapid.T, q record.Query) record.Query {
-	of, some := flows.Draw(t, "ends of"), rapid.IntRange(0, 2)
+	of, some := flows.Draw(t, "endpoints of"), rapid.IntRange(0, 2)
 	if some.Draw(t, "source") == 0 {
 		q.Ends.Src = of.Src
 	}

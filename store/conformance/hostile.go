@@ -11,8 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// testHostile asks what nobody should: bounds hold, and what makes no sense is
-// ErrQuery.
+// testHostile sends invalid and extreme queries: limits hold, and invalid queries
+// are ErrQuery.
 func testHostile(t *testing.T, s Store) {
 	ctx := context.Background()
 	b := &record.Batch{}
@@ -30,7 +30,7 @@ func testHostile(t *testing.T, s Store) {
 			t.Errorf("a walk over all of time in steps of %v = %d records, %v; want some", step, len(got), err)
 		}
 		if got, err := walk(s.Ports, record.Query{From: year(99999), To: year(-9999), Step: step}); err != nil || len(got) != 0 {
-			t.Errorf("a walk over less than nothing = %d records, %v; want none", len(got), err)
+			t.Errorf("a walk over an empty range = %d records, %v; want none", len(got), err)
 		}
 	}
 	changed := []byte(page.Next)
@@ -40,7 +40,7 @@ func testHostile(t *testing.T, s Store) {
 		{After: string(changed)},
 		{After: page.Next[:len(page.Next)-1]},
 		{After: page.Next + "A"},
-		{After: page.Next, Node: "another question"},
+		{After: page.Next, Node: "another query"},
 		{After: page.Next, Step: time.Second},
 		{After: page.Next, From: base},
 		{After: "' OR 1=1 --"},
@@ -69,7 +69,7 @@ func testHostile(t *testing.T, s Store) {
 	}
 }
 
-// testHostileText keeps and finds text of any kind.
+// testHostileText stores and finds text of any kind.
 func testHostileText(t *testing.T, s Store) {
 	for _, text := range []string{"\x00", "a\x00b", "'", `"`, "\\", "%", "_", "?", "$1", "'; DROP TABLE ports; --", "\u2028", "\U0010ffff", "-", "NULL"} {
 		mustAppend(t, s, &record.Batch{Ports: []record.PortSample{{Time: base, Node: text, Port: 1}}})

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Reference is a store in memory that answers by looking at everything. It has no
-// limit of its own, and its After is the number of items to pass over.
+// Reference is a store in memory that scans all records for every query. It has no
+// page limit, and its After is the number of items to skip.
 type Reference struct {
 	Retention store.Retention
 
@@ -27,14 +27,14 @@ type Reference struct {
 	counters  []record.Counter
 	diagnoses []record.Diagnosis
 	incidents []record.Incident
-	// The rollups keep single records here, and leave by their own age.
+	// The rollups are individual records here, with the age limits of the rollups.
 	rolledPorts    map[time.Duration][]record.PortSample
 	rolledCounters map[time.Duration][]record.Counter
 }
 
 var _ Store = (*Reference)(nil)
 
-// Append keeps the batch.
+// Append stores the batch.
 func (t *Reference) Append(_ context.Context, b *record.Batch) error {
 	if err := store.CheckBatch(b); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (t *Reference) Incidents(_ context.Context, q record.Query) (record.Page[re
 	return pick(store.Incidents, t.incidents, q, func(r record.Incident) time.Time { return r.Begin }, func(r record.Incident) bool {
 		empty := !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To)
 		wentOn := (q.To.IsZero() || r.Begin.Before(q.To)) && (q.From.IsZero() || r.End.IsZero() || !r.End.Before(q.From))
-		return !empty && wentOn && (q.Node == "" || r.Place == q.Node || strings.HasPrefix(r.Place, q.Node+":")) &&
+		return !empty && wentOn && (q.Node == "" || r.Location == q.Node || strings.HasPrefix(r.Location, q.Node+":")) &&
 			(q.Name == "" || r.ID == q.Name)
 	})
 }
@@ -139,7 +139,7 @@ func (t *Reference) Ports(_ context.Context, q record.Query) (record.Page[record
 			Load: model.Rate(math.Round(load / n)), Paused: paused / n, QueueMax: deepest,
 		})
 	}
-	slices.SortFunc(steps, func(a, b record.PortSample) int { // the last of equal times comes first
+	slices.SortFunc(steps, func(a, b record.PortSample) int { // the last of equal times is first
 		return cmp.Or(cmp.Compare(b.Node, a.Node), cmp.Compare(b.Port, a.Port))
 	})
 	return pick(store.Ports, steps, q, at, here)
@@ -173,7 +173,7 @@ type step[K comparable] struct {
 	of   K
 }
 
-// grouped sorts records into steps of the width that a Step asks for.
+// grouped sorts records into steps of the width of a Step.
 func grouped[T any, K comparable](rolled map[time.Duration][]T, asked time.Duration, at func(T) time.Time, key func(T) K) (map[step[K]][]T, time.Duration) {
 	rollup := time.Second
 	if asked >= time.Minute {
@@ -192,8 +192,8 @@ func grouped[T any, K comparable](rolled map[time.Duration][]T, asked time.Durat
 	return groups, width
 }
 
-// pick answers with the records that are asked for, newest first, the last
-// appended first among those of one time.
+// pick returns the matching records, newest first, and among those of one time the
+// last appended first.
 func pick[T any](kind store.Kind, all []T, q record.Query, at func(T) time.Time, is func(T) bool) (record.Page[T], error) {
 	var page record.Page[T]
 	if err := store.CheckQuery(kind, q); err != nil {
@@ -234,7 +234,8 @@ func ofFlow(k model.FlowKey, q record.Query) bool {
 	return true
 }
 
-// Maintain removes what is too old. A rollup's row is as old as its step.
+// Maintain removes records above the retention. A rollup row has the age of its
+// step.
 func (t *Reference) Maintain(_ context.Context, now time.Time) (store.MaintenanceResult, error) {
 	up := store.MaintenanceResult{Removed: map[store.Kind]store.Removal{}}
 	expire(t, &up, store.Flows, now, &t.flows, func(r record.FlowSlot) time.Time { return r.Time })

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// testRollup has sums made by hand.
+// testRollup checks sums computed by hand.
 func testRollup(t *testing.T, s Store) {
 	port := func(ms int, queue model.Bytes, samples uint64) record.PortSample {
 		return record.PortSample{Time: base.Add(time.Duration(ms) * time.Millisecond), Node: "s", Port: 3, Queue: queue, Latency: time.Duration(queue) * 2, Paused: 0.5, Samples: samples}
@@ -36,14 +36,14 @@ func testRollup(t *testing.T, s Store) {
 		if d := cmp.Diff(wantCounters, counters); err != nil || d != "" {
 			t.Errorf("counters by 90 s, %v (- want, + got):\n%s", err, d)
 		}
-		// Whatever a store does to its rollups when it tidies up, the sums stay.
+		// Maintenance of rollups does not change the sums.
 		if _, err := s.Maintain(context.Background(), base.Add(time.Hour)); err != nil {
 			t.Fatalf("Maintain: %v", err)
 		}
 	}
 }
 
-// testRollupLimits has sums beyond 64 bits: they stop at the end.
+// testRollupLimits checks sums beyond 64 bits: they saturate.
 func testRollupLimits(t *testing.T, s Store) {
 	for range 2 {
 		mustAppend(t, s, &record.Batch{

@@ -19,7 +19,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// testReference gives both the same batches, maintenance and queries.
+// testReference runs the same batches, maintenance and queries on the store and the
+// reference.
 func testReference(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		keep := store.Retention{}
@@ -28,43 +29,43 @@ func testReference(t *testing.T, open Open) {
 				keep[kind] = time.Duration(rapid.IntRange(1, 600).Draw(rt, "age")) * time.Second
 			}
 		}
-		s, twin := open(t, keep), &Reference{Retention: keep}
+		s, reference := open(t, keep), &Reference{Retention: keep}
 		defer closed(t, s)
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
 			b := batches.Draw(rt, "batch")
 			if err := s.Append(context.Background(), b); err != nil {
 				rt.Fatalf("Append: %v", err)
 			}
-			if err := twin.Append(context.Background(), b); err != nil {
+			if err := reference.Append(context.Background(), b); err != nil {
 				rt.Fatal(err)
 			}
 			if rapid.IntRange(0, 3).Draw(rt, "maintain") == 0 {
-				maintainBoth(rt, s, twin, times.Draw(rt, "now"))
+				maintainBoth(rt, s, reference, times.Draw(rt, "now"))
 			}
 		}
-		compare(rt, "flows", s.Flows, twin.Flows, ended(rt, queries(rt, true, false, true, false, nil)))
-		compare(rt, "losses", s.Losses, twin.Losses, ended(rt, queries(rt, true, false, true, false, nil)))
-		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
-		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
-		compare(rt, "traces", s.Traces, twin.Traces, queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),
+		compare(rt, "flows", s.Flows, reference.Flows, ended(rt, queries(rt, true, false, true, false, nil)))
+		compare(rt, "losses", s.Losses, reference.Losses, ended(rt, queries(rt, true, false, true, false, nil)))
+		compare(rt, "ports", s.Ports, reference.Ports, queries(rt, true, true, false, true, nil))
+		compare(rt, "ports", s.Ports, reference.Ports, queries(rt, true, true, false, true, nil))
+		compare(rt, "traces", s.Traces, reference.Traces, queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),
 			func(id uint64) string { return strconv.FormatUint(id, 10) })))
-		compare(rt, "counters", s.Counters, twin.Counters, queries(rt, false, false, false, true, names))
-		compare(rt, "counters", s.Counters, twin.Counters, queries(rt, false, false, false, true, names))
-		compare(rt, "diagnoses", s.Diagnoses, twin.Diagnoses, queries(rt, true, true, true, false, names))
-		compare(rt, "incidents", s.Incidents, twin.Incidents, queries(rt, true, false, false, false, rapid.SampledFrom([]string{"i1", "i2", "i99"})))
+		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))
+		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))
+		compare(rt, "diagnoses", s.Diagnoses, reference.Diagnoses, queries(rt, true, true, true, false, names))
+		compare(rt, "incidents", s.Incidents, reference.Incidents, queries(rt, true, false, false, false, rapid.SampledFrom([]string{"i1", "i2", "i99"})))
 	})
 }
 
-func maintainBoth(t *rapid.T, s Store, twin *Reference, now time.Time) {
+func maintainBoth(t *rapid.T, s Store, reference *Reference, now time.Time) {
 	got, err := s.Maintain(context.Background(), now)
 	if err != nil {
 		t.Fatalf("Maintain: %v", err)
 	}
-	want, _ := twin.Maintain(context.Background(), now)
+	want, _ := reference.Maintain(context.Background(), now)
 	for kind, n := range want.Removed {
 		switch kind {
 		case store.PortSeconds, store.PortMinutes, store.CounterSeconds, store.CounterMinutes:
-			continue // how many rows a step takes is the store's own affair
+			continue // the number of rows of a step is up to the store
 		}
 		if got.Removed[kind] != n {
 			t.Fatalf("Maintain(%v) removes %+v of %s; want %+v", now, got.Removed[kind], kind, n)
@@ -72,25 +73,25 @@ func maintainBoth(t *rapid.T, s Store, twin *Reference, now time.Time) {
 	}
 }
 
-// compare walks the pages of the store, and asks the twin for all at once.
-func compare[T any](t *rapid.T, kind string, query, twin queryFunc[T], q record.Query) {
+// compare walks the pages of the store, and queries the reference for all at once.
+func compare[T any](t *rapid.T, kind string, query, reference queryFunc[T], q record.Query) {
 	got, err := walk(query, q)
 	if err != nil {
 		t.Fatalf("%s of %+v: %v", kind, q, err)
 	}
 	limit := q.Limit
 	q.Limit = 0
-	want, err := twin(context.Background(), q)
+	want, err := reference(context.Background(), q)
 	if err != nil {
-		t.Fatalf("twin, %s of %+v: %v", kind, q, err)
+		t.Fatalf("reference, %s of %+v: %v", kind, q, err)
 	}
 	if d := cmp.Diff(want.Items, got, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("%s of %+v in pages of %d (- want, + got):\n%s", kind, q, limit, d)
 	}
 }
 
-// testWalk reads pages while records of all times arrive: every record that was
-// there is given once, none that came later.
+// testWalk reads pages while records of all times arrive: every record that existed
+// is returned once, none that arrived later.
 func testWalk(t *testing.T, s Store) {
 	const before = 500
 	sample := func(i int) record.PortSample {
@@ -124,7 +125,7 @@ func testWalk(t *testing.T, s Store) {
 	rest, err := walk(s.Ports, record.Query{Limit: 20, After: first.Next})
 	close(stop)
 	if err := <-done; err != nil {
-		t.Fatalf("Append beside a walk: %v", err)
+		t.Fatalf("Append during a walk: %v", err)
 	}
 	if err != nil {
 		t.Fatalf("walk: %v", err)
@@ -135,15 +136,15 @@ func testWalk(t *testing.T, s Store) {
 	}
 	for i := range model.Bytes(before) {
 		if seen[i] != 1 {
-			t.Errorf("record %d is given %d times; want once", i, seen[i])
+			t.Errorf("record %d is returned %d times; want once", i, seen[i])
 		}
 	}
 	if len(seen) != before {
-		t.Errorf("the walk gives %d records; want the %d that were there when it began", len(seen), before)
+		t.Errorf("the walk returns %d records; want the %d that existed when it began", len(seen), before)
 	}
 }
 
-// testAtomicBatches hands over batches that cannot be kept.
+// testAtomicBatches appends batches with invalid records.
 func testAtomicBatches(t *testing.T, s Store) {
 	good := record.FlowSlot{Time: base, Src: "h1"}
 	for name, bad := range map[string]record.Batch{
@@ -184,7 +185,7 @@ func testReplace(t *testing.T, s Store) {
 	}
 }
 
-// testConcurrent has writers, readers and maintenance beside each other.
+// testConcurrent runs writers, readers and maintenance concurrently.
 func testConcurrent(t *testing.T, s Store) {
 	const writers, each = 3, 20
 	var all sync.WaitGroup
@@ -235,7 +236,7 @@ func testConcurrent(t *testing.T, s Store) {
 	}
 }
 
-// testRetention lets records of one age leave, and rollups stay for longer.
+// testRetention removes records of one age, while rollups stay for longer.
 func testRetention(t *testing.T, open Open) {
 	s := open(t, store.Retention{store.Ports: time.Hour, store.PortSeconds: 2 * time.Hour, store.Incidents: time.Hour})
 	defer closed(t, s)
@@ -244,7 +245,7 @@ func testRetention(t *testing.T, open Open) {
 		Ports: []record.PortSample{{Time: at(0), Node: "s", Port: 1}, {Time: at(1), Node: "s", Port: 1}, {Time: at(2), Node: "s", Port: 1}},
 		Incidents: []record.Incident{
 			{ID: "old", Begin: at(0), Updated: at(0)},
-			{ID: "old, but it went on", Begin: at(0), Updated: at(2)},
+			{ID: "old, but updated later", Begin: at(0), Updated: at(2)},
 		},
 	})
 	up, err := s.Maintain(context.Background(), at(3).Add(-time.Nanosecond))

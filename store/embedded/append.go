@@ -14,8 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Append keeps all of the batch or none of it. When it returns nil the batch is
-// on disk: it survives the death of the process. It keeps nothing of b itself.
+// Append stores all of the batch or none of it. When it returns nil the batch is
+// on disk: it survives a crash of the process. It keeps no reference to b.
 func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	if err := store.CheckBatch(b); err != nil {
 		return err
@@ -61,13 +61,14 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	s.extendBounds(b)
 	s.hot.addBatch(b, before, sums)
 	s.ledger.update(changed)
-	s.committedSeq.Store(seq) // behind hot: who sees the number finds the record
+	s.committedSeq.Store(seq) // after the cache: readers of the number find the record
 	return nil
 }
 
-// replaceIncidents removes the incidents that a later state takes the place of and
-// returns the rows to append, and sets what changed by number. An incident keeps its first number, so that an
-// update neither moves it in a walk nor hides it from one.
+// replaceIncidents removes the incidents that a later state replaces and returns
+// the rows to append, and sets what changed by sequence number. An incident keeps
+// its first number, so that an update neither moves it in a walk nor hides it from
+// one.
 func (s *Store) replaceIncidents(ctx context.Context, incidents []record.Incident, seq *int64, changed map[int64]*record.Incident) ([][]driver.Value, error) {
 	if len(incidents) == 0 {
 		return nil, nil
@@ -110,7 +111,7 @@ func (s *Store) replaceIncidents(ctx context.Context, incidents []record.Inciden
 	return out, nil
 }
 
-// batchAppender fills tables within a transaction; the first error stays.
+// batchAppender appends to tables within a transaction; the first error sticks.
 type batchAppender struct {
 	conn driver.Conn
 	seq  *int64
@@ -128,8 +129,8 @@ func appendRecords[T any](a *batchAppender, t *table[T], records []T) {
 	})
 }
 
-// yieldEvery is after how many rows an append lets others have its core: answers
-// wait for one, and batches do not.
+// yieldEvery is the number of rows after which an append yields its core: clients
+// wait for queries, but not for appends.
 const yieldEvery = 64
 
 func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
@@ -152,7 +153,7 @@ func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]drive
 		}
 	}
 	if to != nil {
-		// Close flushes. After an error what it flushes is rolled back.
+		// Close flushes. After an error the flushed rows are rolled back.
 		a.err = errors.Join(a.err, to.Close())
 	}
 	if a.err != nil {

@@ -10,35 +10,35 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Config bounds a store.
+// Config holds the limits of a store.
 type Config struct {
 	Retention store.Retention
-	// MaxSize is the most that the records may take on disk; Maintain removes
-	// the oldest above it. 0 is no bound. DuckDB gives freed room to new records
-	// before it gives it back to the disk, so the file stays near its largest.
+	// MaxSize is the maximum size of the records on disk; Maintain removes the
+	// oldest above it. 0 means no limit. DuckDB reuses freed space for new records
+	// before it returns it to the disk, so the file stays near its largest size.
 	MaxSize model.Bytes
-	// MaxPage is the most records of one answer, and of one that names no limit.
+	// MaxPage is the maximum number of records of one page, and the default limit.
 	MaxPage int
-	// MaxAnswer is about the most bytes of one answer: a page ends early where
-	// its records are large.
+	// MaxAnswer is about the maximum size of one page: it ends early if its records
+	// are large.
 	MaxAnswer model.Bytes
-	// QueryTime is the longest that a query may take.
+	// QueryTime is the time limit of a query.
 	QueryTime time.Duration
-	// Readers is how many queries of the tables run at once, and Waiting how many
-	// more may wait, within QueryTime. Others are refused: those that memory
-	// answers must not stand in their queue.
+	// Readers is the maximum number of concurrent queries of the tables, and
+	// Waiting that of queries that wait for them, within QueryTime. Others are
+	// refused. Queries that memory answers do not wait.
 	Readers int
 	Waiting int
-	// CacheSize is the memory for the newest records, from which questions about the
-	// present are answered without DuckDB. 0 is none.
+	// CacheSize is the memory for the newest records, which answers queries about
+	// recent times without DuckDB. 0 means none.
 	CacheSize model.Bytes
-	// Memory is what DuckDB may use for its cache and for queries.
+	// Memory is the memory limit of DuckDB for its cache and for queries.
 	Memory model.Bytes
-	// Threads is how many cores DuckDB may use. 0 is all.
+	// Threads is the number of cores that DuckDB may use. 0 means all.
 	Threads int
 }
 
-// DefaultConfig suits a laptop and a fabric of some hundred ports.
+// DefaultConfig suits a laptop and a fabric of several hundred ports.
 func DefaultConfig() Config {
 	return Config{
 		Retention: store.DefaultRetention(),
@@ -48,20 +48,19 @@ func DefaultConfig() Config {
 		QueryTime: 5 * time.Second,
 		Readers:   max(2, runtime.NumCPU()/2),
 		Waiting:   32,
-		CacheSize:       256 * model.MiB,
+		CacheSize: 256 * model.MiB,
 		Memory:    512 * model.MiB,
-		Threads:   max(1, runtime.NumCPU()/2), // the other half is for what comes in and who asks
+		Threads:   max(1, runtime.NumCPU()/2), // the other half is for ingest and the API
 	}
 }
 
-// limits are what SetLimits changes.
+// limits are the settings that SetLimits changes.
 type limits struct {
 	retention store.Retention
 	size      model.Bytes
 }
 
-// SetLimits changes how old and how large the records may become, from the next
-// Maintain on.
+// SetLimits changes the retention and the maximum size, from the next Maintain on.
 func (s *Store) SetLimits(r store.Retention, size model.Bytes) error {
 	c := s.cfg
 	c.Retention, c.MaxSize = r, size
@@ -72,17 +71,17 @@ func (s *Store) SetLimits(r store.Retention, size model.Bytes) error {
 	return nil
 }
 
-// minSize is above what the tables take when they are empty.
+// minSize is above the size of empty tables.
 const minSize = 8 * model.MiB
 
-// minMemory is what DuckDB needs to work at all with several connections.
+// minMemory is the minimum that DuckDB needs with several connections.
 const minMemory = 64 * model.MiB
 
-// Check complains about the first field that makes no sense.
+// Check returns an error for the first invalid field.
 func (c Config) Check() error {
 	switch {
 	case c.MaxSize != 0 && c.MaxSize < minSize:
-		return fmt.Errorf("store: max size %v, want 0 (no bound) or at least %v", c.MaxSize, minSize)
+		return fmt.Errorf("store: max size %v, want 0 (no limit) or at least %v", c.MaxSize, minSize)
 	case c.MaxPage < 1:
 		return fmt.Errorf("store: max page %d, want at least 1", c.MaxPage)
 	case c.MaxAnswer < 1:
@@ -94,7 +93,7 @@ func (c Config) Check() error {
 	case c.Waiting < 0:
 		return fmt.Errorf("store: waiting %d, want 0 or more", c.Waiting)
 	case c.CacheSize < 0:
-		return fmt.Errorf("store: hot %v, want 0 (none) or more", c.CacheSize)
+		return fmt.Errorf("store: cache size %v, want 0 (none) or more", c.CacheSize)
 	case c.Memory < minMemory:
 		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, minMemory)
 	case c.Threads < 0:

@@ -1,5 +1,5 @@
-// Package embedded keeps records in one DuckDB file: batches go in whole and
-// survive a crash once Append returns, queries are bounded in answer and time,
-// old records leave by age and by size. One process holds a file at a time.
-// What a query means is package store's; docs/store.md draws the tables.
+// Package embedded stores records in one DuckDB file: batches are atomic and
+// survive a crash once Append returns, queries are limited in size and time, old
+// records are removed by age and by size. One process has a file open at a time.
+// Package store defines queries; docs/store.md describes the tables.
 package embedded

@@ -17,36 +17,36 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Store is an open file. Its methods may be called at once from anywhere:
-// appends and maintenance take turns, queries run beside them.
+// Store is an open file. Its methods may be called concurrently: appends and
+// maintenance are serialized, queries run concurrently with them.
 type Store struct {
-	path string
-	cfg  Config
-	db   *sql.DB       // readers
-	key  []byte        // of cursors
-	querySlots chan struct{} // a place for each query of the tables, running or waiting
+	path       string
+	cfg        Config
+	db         *sql.DB       // readers
+	key        []byte        // of cursors
+	querySlots chan struct{} // a slot for each query of the tables, running or waiting
 
 	limits atomic.Pointer[limits]
-	// Written in the turn of appends.
-	hot     *recentCache
-	ledger  incidentCache
-	extents atomic.Pointer[map[store.Kind]timeBounds]
-	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, as last seen
-	oversizedRuns  atomic.Int32                 // maintenances in a row that ended too large
+	// Written only by appends.
+	hot           *recentCache
+	ledger        incidentCache
+	extents       atomic.Pointer[map[store.Kind]timeBounds]
+	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, last measured
+	oversizedRuns atomic.Int32                 // maintenance runs in a row that ended above MaxSize
 
-	lifetime   sync.RWMutex // held for reading by all work, so that Close waits for it
-	closed bool
+	lifetime sync.RWMutex // held for reading by all work, so that Close waits for it
+	closed   bool
 
-	write   sync.Mutex // guards what follows
-	writer  *sql.Conn
-	seq     int64
+	write        sync.Mutex // guards the fields below
+	writer       *sql.Conn
+	seq          int64
 	committedSeq atomic.Int64 // the highest seq committed
-	merged  map[store.Kind]int64
+	merged       map[store.Kind]int64
 }
 
 // openFiles are the files that this process has open. DuckDB shares one database
-// between all who open the same file in a process, so it would not refuse the
-// second; two Stores would number their records twice.
+// between all openers of the same file in a process, so it would not refuse the
+// second; two Stores would assign the same sequence numbers.
 var openFiles struct {
 	sync.Mutex
 	paths map[string]bool
@@ -71,7 +71,7 @@ func releaseFile(path string) {
 	delete(openFiles.paths, path)
 }
 
-// Open opens a file or makes it, and brings its schema to this version.
+// Open opens or creates a file, and migrates its schema to this version.
 func Open(path string, cfg Config) (_ *Store, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 		}
 	}()
 	if path == "" || strings.ContainsAny(path, "?%") || strings.HasPrefix(path, ":") {
-		return nil, errors.New("want the path of a file, without ? and %")
+		return nil, errors.New("invalid path, want a file without ? and % in its path")
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -92,10 +92,10 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 		full = real
 	}
 	if info, err := os.Stat(full); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%w: it is a folder", ErrForeign)
+		return nil, fmt.Errorf("%w: it is a directory", ErrForeign)
 	}
 	if info, err := os.Stat(filepath.Dir(full)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("there is no folder %s", filepath.Dir(full))
+		return nil, fmt.Errorf("no directory %s", filepath.Dir(full))
 	}
 	if !claimFile(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
@@ -117,7 +117,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return openError(err)
 	}
-	s.db = sql.OpenDB(connector) // closes the connector with itself
+	s.db = sql.OpenDB(connector) // also closes the connector
 	fail := func(err error) error {
 		if s.writer != nil {
 			err = errors.Join(err, s.writer.Close())
@@ -127,7 +127,7 @@ func (s *Store) open(ctx context.Context) error {
 	if s.writer, err = s.db.Conn(ctx); err != nil {
 		return fail(err)
 	}
-	// Bytes in full: DuckDB's own units are not those of model.Bytes.
+	// In bytes: DuckDB's units differ from those of model.Bytes.
 	settings := fmt.Sprintf(`SET memory_limit = '%dB'; SET preserve_insertion_order = false;`, int64(s.cfg.Memory))
 	if s.cfg.Threads > 0 {
 		settings += fmt.Sprintf(`SET threads = %d;`, s.cfg.Threads)
@@ -157,7 +157,7 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// lastSeq asks for the highest number given so far.
+// lastSeq is the query for the highest sequence number so far.
 func lastSeq() string {
 	var each []string
 	for _, kind := range store.Kinds() {
@@ -168,8 +168,7 @@ func lastSeq() string {
 	return `SELECT coalesce(max(seq), 0) FROM (` + strings.Join(each, ` UNION ALL `) + `)`
 }
 
-// Close writes everything into the file and closes it. It waits for work under
-// way.
+// Close writes everything into the file and closes it. It waits for running work.
 func (s *Store) Close() error {
 	s.lifetime.Lock()
 	defer s.lifetime.Unlock()
@@ -186,7 +185,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// beginWork is called by all work; leave ends it.
+// beginWork registers work, which Close waits for; leave ends it.
 func (s *Store) beginWork() (leave func(), err error) {
 	s.lifetime.RLock()
 	if s.closed {
@@ -196,17 +195,17 @@ func (s *Store) beginWork() (leave func(), err error) {
 	return s.lifetime.RUnlock, nil
 }
 
-// openError says in Weft's words what DuckDB complains about.
+// openError translates DuckDB's errors.
 func openError(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "Could not set lock"):
 		who := ""
-		if _, told, ok := strings.Cut(text, "Conflicting lock is held in "); ok {
-			told, _, _ = strings.Cut(told, ". ")
-			who = ", " + told
+		if _, holder, ok := strings.Cut(text, "Conflicting lock is held in "); ok {
+			holder, _, _ = strings.Cut(holder, ". ")
+			who = ", " + holder
 		}
-		return fmt.Errorf("%w by another process%s; stop it, or ask its API", ErrLocked, who)
+		return fmt.Errorf("%w by another process%s; stop it, or use its API", ErrLocked, who)
 	case strings.Contains(text, "not a valid DuckDB database file"):
 		return ErrForeign
 	}

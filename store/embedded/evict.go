@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// evictionOrder says what leaves first where the store is too large: single records,
-// then the finer rollups, and verdicts last.
+// evictionOrder is the order of eviction if the store is too large: individual
+// records, then the finer rollups, and verdicts last.
 var evictionOrder = [][]store.Kind{
 	{store.Flows, store.Losses, store.Ports, store.Traces, store.Counters},
 	{store.PortSeconds, store.CounterSeconds},
@@ -17,22 +17,22 @@ var evictionOrder = [][]store.Kind{
 }
 
 const (
-	// targetShare is the share of the allowed size to come down to, so that the next
-	// batch does not call for the next removal.
+	// targetShare is the share of MaxSize to reach, so that the next batch does not
+	// need the next eviction.
 	targetShare = 0.9
-	// evictRounds bounds one maintenance: the size falls in steps, so an
+	// evictRounds limits one maintenance run: the size falls in steps, so an
 	// estimate may need another round.
 	evictRounds = 8
-	// rowGroup is what DuckDB frees at once: so many rows of a table, when all of
-	// them are removed.
+	// rowGroup is the number of rows of a table that DuckDB frees at once, when all
+	// of them are removed.
 	rowGroup = 122_880
 )
 
-// evict removes the oldest records until the store is no larger than allowed. It
-// stops where a removal freed nothing, for then a reader still holds what was
-// removed; the next maintenance goes on. Where one after the other ends too large,
-// it is not for readers: what should leave last takes the room, and begins to
-// leave, too.
+// evict removes the oldest records until the store is within MaxSize. It stops if
+// a removal freed nothing, because then a reader still holds what was removed; the
+// next maintenance run continues. If several runs in a row end too large, readers
+// are not the reason: the kinds that are evicted last use the space, and are
+// evicted, too.
 func (s *Store) evict(ctx context.Context, up *store.MaintenanceResult) error {
 	most := s.limits.Load().size
 	if most == 0 {
@@ -66,12 +66,12 @@ func (s *Store) evict(ctx context.Context, up *store.MaintenanceResult) error {
 	return nil
 }
 
-// maxOversizedRuns is how many maintenances may end too large before more kinds are
-// shrunk.
+// maxOversizedRuns is the number of maintenance runs that may end too large before
+// more kinds are evicted.
 const maxOversizedRuns = 2
 
 // evictShare removes the oldest share of the rows of the first kinds that have
-// any, and of further ones where those have not helped.
+// any, and of further kinds if that was not enough.
 func (s *Store) evictShare(ctx context.Context, share float64, up *store.MaintenanceResult) (removed uint64, err error) {
 	for i, kinds := range evictionOrder {
 		var times []string
@@ -108,9 +108,9 @@ func (s *Store) evictShare(ctx context.Context, share float64, up *store.Mainten
 	return removed, nil
 }
 
-// compactTable puts the rows of a small table into new groups, so that the room of
-// those removed from the middle of a group comes free. In a large table whole
-// groups leave, and what is left of one does not matter.
+// compactTable writes the rows of a small table into new groups, so that the space
+// of rows removed from the middle of a group is freed. In a large table whole
+// groups are removed, and the rest of one does not matter.
 func (s *Store) compactTable(ctx context.Context, kind store.Kind) error {
 	s.write.Lock()
 	defer s.write.Unlock()

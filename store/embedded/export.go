@@ -13,8 +13,8 @@ import (
 )
 
 // Export writes the rows of a kind from a time range, oldest first, to
-// dir/KIND.parquet and returns how many. Zero times ask for all. The file is
-// there whole or not at all. It takes as long as it takes: end ctx to stop it.
+// dir/KIND.parquet and returns their number. Zero times mean no bound. The file is
+// complete or does not exist. There is no time limit: cancel ctx to stop it.
 func (s *Store) Export(ctx context.Context, dir string, kind store.Kind, from, to time.Time) (rows uint64, err error) {
 	if _, err := store.ParseKind(string(kind)); err != nil {
 		return 0, err

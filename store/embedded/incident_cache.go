@@ -16,8 +16,8 @@ import (
 )
 
 // incidentCache has all incidents in memory, as long as they fit: they are few, and
-// everybody asks for them. They change and leave in any order, so they are no
-// recent.Set.
+// most clients query them. They change and expire in any order, so recent.Set does
+// not apply.
 type incidentCache struct {
 	most int
 	now  atomic.Pointer[[]cachedIncident] // newest first; nil: they do not fit
@@ -28,7 +28,7 @@ type cachedIncident struct {
 	incident record.Incident
 }
 
-// loadIncidents takes the incidents of a file.
+// loadIncidents reads the incidents of a file.
 func (s *Store) loadIncidents(ctx context.Context, most model.Bytes) error {
 	s.ledger.most = int(most)
 	var bytes int
@@ -55,7 +55,7 @@ func (s *Store) loadIncidents(ctx context.Context, most model.Bytes) error {
 	return rows.Err()
 }
 
-// setAll sets the incidents, or gives up where there are too many.
+// setAll sets the incidents, or disables the cache if there are too many.
 func (l *incidentCache) setAll(all []cachedIncident) {
 	bytes := 0
 	for i := range all {
@@ -69,7 +69,7 @@ func (l *incidentCache) setAll(all []cachedIncident) {
 	l.now.Store(&all)
 }
 
-// update takes incidents that are new or have changed, by their numbers.
+// update adds or replaces incidents, by their sequence numbers.
 func (l *incidentCache) update(changed map[int64]*record.Incident) {
 	old := l.now.Load()
 	if old == nil || len(changed) == 0 {
@@ -93,14 +93,14 @@ func (l *incidentCache) update(changed map[int64]*record.Incident) {
 	l.setAll(all)
 }
 
-// removeBefore drops those whose last update was before an instant.
+// removeBefore removes those whose last update was before a time.
 func (l *incidentCache) removeBefore(before int64) {
 	if old := l.now.Load(); old != nil {
 		l.setAll(slices.DeleteFunc(slices.Clone(*old), func(n cachedIncident) bool { return n.incident.Updated.UnixNano() < before }))
 	}
 }
 
-// newestFirst goes through the incidents that a query asks for, newest first.
+// newestFirst iterates over the incidents that match a query, newest first.
 func (l *incidentCache) newestFirst(all []cachedIncident, q *record.Query, before recent.Position) iter.Seq2[recent.Position, *record.Incident] {
 	first, last := store.TimeRange(*q)
 	return func(yield func(recent.Position, *record.Incident) bool) {
@@ -110,7 +110,7 @@ func (l *incidentCache) newestFirst(all []cachedIncident, q *record.Query, befor
 			if first > last || n.Time > last || n.Compare(before) >= 0 ||
 				!q.From.IsZero() && !r.End.IsZero() && r.End.Before(time.Unix(0, first)) ||
 				q.Name != "" && q.Name != r.ID ||
-				q.Node != "" && q.Node != r.Place && !strings.HasPrefix(r.Place, q.Node+":") {
+				q.Node != "" && q.Node != r.Location && !strings.HasPrefix(r.Location, q.Node+":") {
 				continue
 			}
 			if !yield(n.Position, r) {

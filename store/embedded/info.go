@@ -10,15 +10,15 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Info is what a file holds.
+// Info describes the content of a file.
 type Info struct {
 	Schema int         `json:"schema"`
-	Size   model.Bytes `json:"size"` // of what is kept
-	File   model.Bytes `json:"file"` // with room for more
+	Size   model.Bytes `json:"size"` // of the records
+	File   model.Bytes `json:"file"` // of the file, with free space
 	Kinds  []KindInfo  `json:"kinds"`
 }
 
-// KindInfo is what it holds of one kind. Without rows the times are zero.
+// KindInfo describes the records of one kind. Without rows the times are zero.
 type KindInfo struct {
 	Kind   store.Kind `json:"kind"`
 	Rows   uint64     `json:"rows"`
@@ -26,7 +26,7 @@ type KindInfo struct {
 	Newest time.Time  `json:"newest,omitzero"`
 }
 
-// Info counts what the file holds.
+// Info counts the content of the file.
 func (s *Store) Info(ctx context.Context) (info Info, err error) {
 	leave, err := s.beginWork()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Maintain removes what is too old at the time now, then the oldest records
-// while the store is larger than it may be, merges the rows of rollups, and
-// writes the log of changes into the file. Call it every minute or so. Appends
+// Maintain removes records above the retention at the time now, then the oldest
+// records while the store is larger than MaxSize, merges the rows of rollups, and
+// writes the write-ahead log into the file. Call it about once per minute. Appends
 // wait for each of its steps, queries do not.
 func (s *Store) Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error) {
 	up := store.MaintenanceResult{Removed: map[store.Kind]store.Removal{}}
@@ -64,7 +64,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 	return s.db.QueryRowContext(ctx, `SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()`).Scan((*int64)(&up.Memory))
 }
 
-// removeBefore removes rows older than ns and says how many.
+// removeBefore removes rows older than ns and returns their number.
 func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -78,7 +78,8 @@ func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (ui
 	return n, err
 }
 
-// ageColumn tells a row's age. An incident is as old as its last update.
+// ageColumn is the column of a row's age. An incident's age counts from its last
+// update.
 func ageColumn(kind store.Kind) string {
 	if kind == store.Incidents {
 		return "updated"
@@ -86,7 +87,8 @@ func ageColumn(kind store.Kind) string {
 	return "time"
 }
 
-// exec runs one writing statement in its turn and returns the rows it touched.
+// exec runs one writing statement with the write lock and returns the number of
+// rows it changed.
 func (s *Store) exec(ctx context.Context, sql string) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -103,8 +105,8 @@ func (s *Store) execLocked(ctx context.Context, sql string) (uint64, error) {
 }
 
 // mergeSteps adds up the rows of the steps that ended two steps ago or earlier.
-// Those merged before are left alone unless late records have come for them
-// since the store was opened: they cost room, not truth.
+// Steps merged before are not merged again unless late records arrived for them
+// since the store was opened: unmerged rows cost space, not correctness.
 func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -143,8 +145,8 @@ func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uin
 	return uint64(before - after), nil
 }
 
-// checkpoint writes the log into the file. DuckDB may refuse while others read;
-// the log then stays until the next time, which costs room alone.
+// checkpoint writes the log into the file. DuckDB may refuse while queries run; the
+// log then stays until the next time, which costs only space.
 func (s *Store) checkpoint(ctx context.Context) error {
 	_, err := s.exec(ctx, `CHECKPOINT`)
 	if err != nil && strings.Contains(err.Error(), "Cannot CHECKPOINT") {
@@ -153,7 +155,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// Size is what the records take on disk: the blocks of the file in use, and the
+// Size is the size of the records on disk: the used blocks of the file, and the
 // log.
 func (s *Store) Size(ctx context.Context) (model.Bytes, error) {
 	var used, block int64

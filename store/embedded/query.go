@@ -13,17 +13,17 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// Flows returns what flows did in slots.
+// Flows returns the flow records of slots.
 func (s *Store) Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
 	return queryPage(ctx, s, &flowTable, s.hot.flows, q)
 }
 
-// Losses returns what flows lost.
+// Losses returns the losses of flows.
 func (s *Store) Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error) {
 	return queryPage(ctx, s, &lossTable, s.hot.losses, q)
 }
 
-// Ports returns samples of ports or, with a Step, their means.
+// Ports returns samples of ports or, with a Step, their averages.
 func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	if q.Step > 0 {
 		return querySeries(ctx, s, &portSeries, s.hot.portSteps, q)
@@ -31,7 +31,7 @@ func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.P
 	return queryPage(ctx, s, &portTable, s.hot.ports, q)
 }
 
-// Traces returns the ways of packets.
+// Traces returns packet traces.
 func (s *Store) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
 	return queryPage(ctx, s, &traceTable, s.hot.traces, q)
 }
@@ -49,8 +49,8 @@ func (s *Store) Diagnoses(ctx context.Context, q record.Query) (record.Page[reco
 	return queryPage(ctx, s, &diagnosisTable, s.hot.diagnoses, q)
 }
 
-// Incidents returns incidents that went on at some time of the range, by their
-// begin.
+// Incidents returns incidents that were active at some time of the range, ordered
+// by their start.
 func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
 	w := pageWalk[record.Incident]{Store: s, table: &incidentTable, asked: q, limit: s.pageLimit(q)}
 	err := s.query(ctx, store.Incidents, q, func(ctx context.Context) error {
@@ -70,8 +70,8 @@ func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[reco
 	return w.page, nil
 }
 
-// queryPage answers a query with records. A walk over pages sees the records that
-// were there at its first page, each once. The newest come from memory, the
+// queryPage answers a query with records. A walk over pages returns the records
+// that existed at its first page, each once. The newest come from memory, the
 // others from the table.
 func queryPage[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Set[T], q record.Query) (record.Page[T], error) {
 	w := pageWalk[T]{Store: s, table: t, asked: q, limit: s.pageLimit(q)}
@@ -82,7 +82,7 @@ func queryPage[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Se
 	return w.page, nil
 }
 
-// query does what all queries have in common: checks, time, words of errors.
+// query is the common part of all queries: validation, time limit, error texts.
 func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do func(ctx context.Context) error) error {
 	if err := store.CheckQuery(kind, q); err != nil {
 		return err
@@ -109,13 +109,13 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 	return fmt.Errorf("query of %s in store %s: %w", kind, s.path, err)
 }
 
-// rows asks the tables, in its turn.
+// queryRows queries the tables when a reader is free.
 func (s *Store) queryRows(ctx context.Context, query string, args []any, each func(*sql.Rows) error) error {
 	select {
 	case s.querySlots <- struct{}{}:
 		defer func() { <-s.querySlots }()
 	default:
-		return fmt.Errorf("%w: %d run or wait already", store.ErrBusy, cap(s.querySlots))
+		return fmt.Errorf("%w: %d queries are running or waiting", store.ErrBusy, cap(s.querySlots))
 	}
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Store) queryRows(ctx context.Context, query string, args []any, each fu
 	return rows.Err()
 }
 
-// errEnough ends the reading of rows.
-var errEnough = errors.New("no more rows are wanted")
+// errEnough stops reading rows.
+var errEnough = errors.New("no more rows are needed")
 
 func (s *Store) pageLimit(q record.Query) int {
 	if q.Limit == 0 {
@@ -142,8 +142,8 @@ func (s *Store) pageLimit(q record.Query) int {
 	return min(q.Limit, s.cfg.MaxPage)
 }
 
-// conditions of a query. Numbers stand in the text, where DuckDB's planner sees
-// them; text of the caller never does.
+// conditions of a query. Numbers are in the SQL text, where DuckDB's planner sees
+// them; text of the caller never is.
 type conditions struct {
 	all  []string
 	args []any
@@ -166,20 +166,20 @@ func (c *conditions) between(first, last int64) {
 	c.and(fmt.Sprintf(`time <= make_timestamp_ns(%d)`, clamp(last)))
 }
 
-// clamp keeps away from the ends of int64, which are DuckDB's infinities. No
-// record lies there: store.CheckBatch.
+// clamp avoids the ends of int64, which are DuckDB's infinities. No record is
+// there: store.CheckBatch.
 func clamp(ns int64) int64 {
 	const hour = int64(3600 * 1e9)
 	return max(-1<<63+hour, min(ns, 1<<63-1-hour))
 }
 
-// filter turns a query that was checked into conditions.
+// filter turns a validated query into conditions.
 func filter(kind store.Kind, q record.Query) *conditions {
 	c := &conditions{}
 	first, last := store.TimeRange(q)
 	if kind == store.Incidents {
-		// It went on in the range: it began before the end and did not end before
-		// the begin.
+		// It was active in the range: it started before the end and did not end
+		// before the start.
 		c.between(min(clamp(-1<<63), last), last)
 		if !q.From.IsZero() {
 			c.and(fmt.Sprintf(`ended IS NULL OR ended >= make_timestamp_ns(%d)`, clamp(first)))
@@ -224,8 +224,8 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	return c
 }
 
-// endpoint keeps flows of an address and a port, either of which may be any. A flow of
-// IPv6 writes an IPv4 address in another way.
+// endpoint selects flows with an address and a port, either of which may be any.
+// IPv4 addresses have another text form in an IPv6 flow.
 func (c *conditions) endpoint(address, port string, a model.Addr, n uint16) {
 	if a != (model.Addr{}) {
 		c.and(address+` IN (?, ?)`, a.String(), `::ffff:`+a.String())

@@ -23,10 +23,11 @@ type pageWalk[T any] struct {
 	page  record.Page[T]
 	bytes int
 	last  recent.Position // of the last item
-	bound int64        // the highest number of the walk
+	bound int64           // the highest sequence number of the walk
 }
 
-// startAt is the place that the page goes on from, and sets what the walk may see.
+// startAt returns the position where the page starts, and sets the bound of the
+// walk.
 func (w *pageWalk[T]) startAt() (before recent.Position, err error) {
 	w.bound = w.committedSeq.Load()
 	if w.asked.After == "" {
@@ -52,16 +53,16 @@ func (w *pageWalk[T]) collect(ctx context.Context, hot *recent.Set[T]) error {
 	}
 	e := w.boundsOfKind(w.kind)
 	first, last = max(clamp(first), e.oldest), min(clamp(min(last, view.Floor())), e.newest)
-	if first <= last && len(w.page.Items) > 0 && w.asked.Ends != (record.Ends{}) {
-		// Of one end there may be few records in a long range. What memory has is
-		// told at once; the table is for who goes on.
+	if first <= last && len(w.page.Items) > 0 && w.asked.Ends != (record.FlowEnds{}) {
+		// One endpoint may have few records in a long range. The records in memory
+		// are returned at once; the next page reads the table.
 		w.seal()
 		return nil
 	}
 	return w.readTable(ctx, before, first, last)
 }
 
-// addFromMemory adds records that memory has, and reports whether the page has ended.
+// addFromMemory adds records from memory, and reports whether the page is full.
 func (w *pageWalk[T]) addFromMemory(records iter.Seq2[recent.Position, *T]) (ended bool) {
 	for at, r := range records {
 		if at.Seq > w.bound {
@@ -75,8 +76,8 @@ func (w *pageWalk[T]) addFromMemory(records iter.Seq2[recent.Position, *T]) (end
 	return false
 }
 
-// full reports whether the page has ended, which is so when a record more is
-// there than it may hold, and seals it.
+// full reports whether the page is full, which is when there is one more record
+// than its limit, and seals it then.
 func (w *pageWalk[T]) full() bool {
 	if len(w.page.Items) < w.limit && w.bytes < int(w.cfg.MaxAnswer) {
 		return false
@@ -85,7 +86,7 @@ func (w *pageWalk[T]) full() bool {
 	return true
 }
 
-// seal ends the page behind its last item.
+// seal ends the page after its last item.
 func (w *pageWalk[T]) seal() {
 	w.page.Next = store.Cursor{Time: w.last.Time, Seq: w.last.Seq, Bound: w.bound}.Seal(w.key, w.kind, w.asked)
 }
@@ -93,15 +94,15 @@ func (w *pageWalk[T]) seal() {
 func (w *pageWalk[T]) addItem(r *T, at recent.Position) {
 	w.bytes += w.size(r)
 	if n := len(w.page.Items); n == cap(w.page.Items) {
-		// Few steps to a long page: records are large, and to copy them is most of
-		// the work where they come from memory.
+		// Grow in few steps to a long page: records are large, and copying them is
+		// most of the work if they come from memory.
 		w.page.Items = slices.Grow(w.page.Items, min(max(3*n, 64), max(w.limit-n, 1)))
 	}
 	w.page.Items = append(w.page.Items, *r)
 	w.last = at
 }
 
-// conditions are those of the whole query.
+// conditions returns the conditions of the whole query.
 func (w *pageWalk[T]) conditions(before recent.Position) *conditions {
 	where := filter(w.kind, w.asked)
 	where.and(fmt.Sprintf(`seq <= %d`, w.bound))
@@ -111,17 +112,18 @@ func (w *pageWalk[T]) conditions(before recent.Position) *conditions {
 	return where
 }
 
-// A table is looked through back in time: at first as far as so many records lay
-// apart in the page before, within these bounds, and each further look goes eight
-// times as far. A page then costs what it shows, not what its range has, as
-// DuckDB leaves out groups of rows by their times; and mostly one look is enough,
-// for a question costs DuckDB more than some rows do.
+// A table is read backwards in time in windows. The first one is as long as the
+// previous page's records of the same number were apart, within these bounds, and
+// each further one is eight times as long. The cost of a page then depends on its
+// length, not on its range, as DuckDB skips row groups by their times; and usually
+// one window is enough, which matters because a query costs DuckDB more than some
+// rows.
 const (
 	leastLook = int64(time.Second)
 	mostLook  = 64 * leastLook
 )
 
-// firstWindow is how far back to look for n more records.
+// firstWindow is the length of the first window for n more records.
 func (w *pageWalk[T]) firstWindow(n int) int64 {
 	gap := w.recordGaps[w.kind].Load()
 	if w.filtered() || gap > mostLook/int64(n) {
@@ -130,15 +132,15 @@ func (w *pageWalk[T]) firstWindow(n int) int64 {
 	return max(2*gap*int64(n), leastLook)
 }
 
-// noteGap notes how far apart the n records of a page are that was read from its
-// table, beginning at an instant.
+// noteGap records the average distance of the n records of a page that was read
+// from its table, starting at a time.
 func (w *pageWalk[T]) noteGap(from int64, n int) {
 	if n > 0 && !w.filtered() {
 		w.recordGaps[w.kind].Store((from - w.last.Time) / int64(n))
 	}
 }
 
-// readTable reads the table, back from last to first.
+// readTable reads the table backwards from last to first.
 func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, first, last int64) error {
 	where := w.conditions(before)
 	have := len(w.page.Items)
@@ -146,8 +148,8 @@ func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, fir
 	defer func(from int64) { w.noteGap(from, len(w.page.Items)-have) }(last)
 	for ; first <= last && w.page.Next == ""; look = 8 * min(look, math.MaxInt64/8) {
 		low := first
-		// A device without a clock reports times of 1970, and others may be
-		// centuries apart: more nanoseconds than an int64 has.
+		// A device without a clock reports times of 1970, and times may be
+		// centuries apart: more nanoseconds than an int64 holds.
 		if uint64(last)-uint64(first) > uint64(look) {
 			low = last - look
 		}
@@ -155,7 +157,8 @@ func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, fir
 		part.between(low, last)
 		found := w.selective()
 		if !found {
-			// A page that is full so far wants to know whether there is more.
+			// A page at its limit needs one more record to know whether there is a
+			// next page.
 			var err error
 			if found, err = w.narrowTime(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
 				return err
@@ -171,16 +174,16 @@ func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, fir
 	return nil
 }
 
-// selective reports whether few records of a stretch of time can be what is asked for:
-// DuckDB finds them by one column, and unpacks the others of those alone.
+// selective reports whether few records of a time window can match: DuckDB finds
+// them by one column, and decompresses the other columns for those only.
 func (w *pageWalk[T]) selective() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
 
-// filtered reports whether not every record of a stretch of time is asked for.
+// filtered reports whether the query has a filter besides time.
 func (w *pageWalk[T]) filtered() bool {
-	return w.selective() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.Ends{}
+	return w.selective() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.FlowEnds{}
 }
 
-// readRows adds the records that the conditions keep.
+// readRows adds the records that match the conditions.
 func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
 	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
 		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1)
@@ -198,11 +201,11 @@ func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
 	})
 }
 
-// narrowTime finds the time of the n-th newest record and has the conditions leave
-// out what is older. DuckDB finds it from the times alone in a few milliseconds,
-// while it would unpack every column of a long table to sort by time and number
-// (weft bench store). Records that leave between the two questions are the
-// oldest, so none is lost in the middle.
+// narrowTime finds the time of the n-th newest record and restricts the conditions
+// to it and later. DuckDB finds it from the times alone in a few milliseconds,
+// while it would decompress every column of a long table to sort by time and seq
+// (weft bench store). Records that are removed between the two queries are the
+// oldest, so none in the middle is lost.
 func (w *pageWalk[T]) narrowTime(ctx context.Context, where *conditions, n int) (found bool, err error) {
 	var oldest *int64
 	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, w.kind, where.sql(), n)

@@ -14,12 +14,12 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// rollupSeries is how steps of a series are read from its rollups.
+// rollupSeries describes how to read steps of a series from its rollups.
 type rollupSeries[T, S any] struct {
 	kind store.Kind
 	scan func(rows *sql.Rows) (begin int64, r recent.Row[S], err error)
 	show func(begin int64, width time.Duration, r *recent.Row[S]) T
-	// afterCursor is the condition for series that come after the cursor's within its step.
+	// afterCursor is the condition for series after the cursor's within its step.
 	afterCursor func(c store.Cursor) (sql string, args []any)
 }
 
@@ -59,7 +59,7 @@ var counterSeries = rollupSeries[record.Counter, counterSums]{
 	afterCursor: func(c store.Cursor) (string, []any) { return `name > ?`, []any{c.Name} },
 }
 
-// roundMean rounds a mean to the nearest int64.
+// roundMean rounds an average to the nearest int64.
 func roundMean(v float64) int64 {
 	switch v = math.Round(v); {
 	case v >= 1<<63:
@@ -70,9 +70,9 @@ func roundMean(v float64) int64 {
 	return int64(v)
 }
 
-// firstSteps is how many steps a query looks through at first; each further look
-// takes four times as many. A page of a long series then costs what it shows,
-// not what is kept.
+// firstSteps is the number of steps in the first read of a query; each further read
+// covers four times as many. The cost of a page of a long series then depends on
+// its length, not on what is stored.
 const firstSteps = 64
 
 // stepWalk collects one page of steps.
@@ -85,11 +85,11 @@ type stepWalk[T, S any] struct {
 	where *conditions
 	limit int
 	page  record.Page[T]
-	end   store.Cursor // of the last item
+	end   store.Cursor // at the last item
 }
 
 // querySeries answers a query with steps. Steps count from 1970, and one is in the
-// range when its begin is. Each step of a series is in a walk once, as full as
+// range if its start is. Each step of a series is in a walk once, as complete as
 // it was when its page was read. The newest come from memory, the others from
 // the table.
 func querySeries[T, S any](ctx context.Context, s *Store, t *rollupSeries[T, S], hot map[store.Kind]*recent.Steps[S], q record.Query) (record.Page[T], error) {
@@ -118,7 +118,7 @@ func (w *stepWalk[T, S]) collect(ctx context.Context, hot *recent.StepsView[S]) 
 		sql, args := w.of.afterCursor(c)
 		w.where.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, c.Time, sql), args...)
 	}
-	for begin, rows := range hot.NewestFirst(w.asked.Node+w.asked.Name, w.width, first, last) { // a kind has one of them
+	for begin, rows := range hot.NewestFirst(w.asked.Node+w.asked.Name, w.width, first, last) { // a kind has only one of them
 		for i := range rows {
 			r := &rows[i]
 			if w.asked.Port != 0 && r.Port != w.asked.Port || after != nil && begin == after.Time && r.Compare(recent.Series{Name: after.Name, Port: after.Port}) <= 0 {
@@ -144,7 +144,7 @@ func (w *stepWalk[T, S]) collect(ctx context.Context, hot *recent.StepsView[S]) 
 	return nil
 }
 
-// full reports whether the page has ended, and seals it.
+// full reports whether the page is full, and seals it then.
 func (w *stepWalk[T, S]) full() bool {
 	if len(w.page.Items) < w.limit {
 		return false
@@ -158,9 +158,9 @@ func (w *stepWalk[T, S]) addRow(begin int64, r *recent.Row[S]) {
 	w.end = store.Cursor{Time: begin, Name: r.Name, Port: r.Port}
 }
 
-// bounds are the begins of the first and the last step that may be in the
-// answer; there is none where the first comes after the last. Both are near
-// times of kept rows, so that a width more or less stays within int64.
+// bounds are the starts of the first and the last step that may be in the
+// answer; there is none if the first is after the last. Both are near times of
+// stored rows, so that a width more or less does not overflow int64.
 func (w *stepWalk[T, S]) bounds() (first, last int64) {
 	first, last = store.TimeRange(w.asked)
 	e := w.boundsOfKind(w.from)
@@ -174,7 +174,8 @@ func (w *stepWalk[T, S]) bounds() (first, last int64) {
 	return max(first, store.FloorStep(e.oldest, w.width)), store.FloorStep(min(clamp(last), e.newest), w.width)
 }
 
-// readSteps adds the steps from low to high to the page, and its end once it is full.
+// readSteps adds the steps from low to high to the page, and ends it when it is
+// full.
 func (w *stepWalk[T, S]) readSteps(ctx context.Context, low, high int64) error {
 	where := conditions{slices.Clone(w.where.all), w.where.args}
 	where.between(low, high+int64(w.width)-1)

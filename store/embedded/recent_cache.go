@@ -11,10 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/store/recent"
 )
 
-// recentCache is the newest records of each kind, which most questions are about. A
-// question to DuckDB costs milliseconds of a core however little it asks for; one
-// to memory some microseconds (weft bench serve). Incidents change, and are few:
-// they are not here.
+// recentCache holds the newest records of each kind, which most queries are about.
+// A query of DuckDB costs milliseconds of a core, however small it is; one of
+// memory costs microseconds (weft bench serve). Incidents change, and are few:
+// they are in incidentCache.
 type recentCache struct {
 	flows     *recent.Set[record.FlowSlot]
 	losses    *recent.Set[record.Loss]
@@ -27,16 +27,16 @@ type recentCache struct {
 	counterSteps map[store.Kind]*recent.Steps[counterSums]
 }
 
-// cacheParts is into how many parts the room is divided.
+// cacheParts is the number of parts that CacheSize is divided into.
 const cacheParts = 15
 
-// stepSize is about what a row of a rollup takes in memory.
+// stepSize is about the size of a rollup row in memory, in bytes.
 const stepSize = 128
 
-// newRecentCache begins behind the newest records that the file has.
+// newRecentCache starts after the newest records in the file.
 func (s *Store) newRecentCache() *recentCache {
 	floor := func(kind store.Kind) int64 { return s.boundsOfKind(kind).newest }
-	// A third of the room is for flows, of which there are by far the most.
+	// A third is for flows, which are by far the most records.
 	room := s.cfg.CacheSize / cacheParts
 	h := &recentCache{
 		flows:     recent.New(sized(flowShape, flowTable.size), 5*room, floor(store.Flows)),
@@ -64,8 +64,8 @@ func sized[T any](s recent.Shape[T], size func(*T) int) recent.Shape[T] {
 	return s
 }
 
-// add takes what was committed; seq is the number before the first record, which
-// are numbered in the order of Append.
+// addBatch adds a committed batch; seq is the sequence number before the first
+// record, which are numbered in the order of Append.
 func (h *recentCache) addBatch(b *record.Batch, seq int64, sums batchSums) {
 	seq++
 	h.flows.AddRecords(b.Flows, seq)
@@ -91,7 +91,7 @@ func (h *recentCache) addBatch(b *record.Batch, seq int64, sums batchSums) {
 	}
 }
 
-// removeBefore follows what was removed from the tables.
+// removeBefore removes what was removed from the tables.
 func (h *recentCache) removeBefore(kind store.Kind, before int64) {
 	switch kind {
 	case store.Flows:
@@ -115,12 +115,12 @@ func (h *recentCache) removeBefore(kind store.Kind, before int64) {
 	}
 }
 
-// utc is an instant as DuckDB gives it back.
+// utc is a time as DuckDB returns it.
 func utc(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 
 var flowShape = recent.Shape[record.FlowSlot]{
-	Time: func(r *record.FlowSlot) time.Time { return r.Time },
-	Flow: func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
+	Time:       func(r *record.FlowSlot) time.Time { return r.Time },
+	Flow:       func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
 	ByEndpoint: true,
 	Clone: func(r *record.FlowSlot) {
 		r.Time, r.Path = utc(r.Time), append([]record.FlowHop(nil), r.Path...)
@@ -132,18 +132,18 @@ var flowShape = recent.Shape[record.FlowSlot]{
 }
 
 var lossShape = recent.Shape[record.Loss]{
-	Time: func(r *record.Loss) time.Time { return r.Time },
-	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
+	Time:       func(r *record.Loss) time.Time { return r.Time },
+	Flow:       func(r *record.Loss) *model.FlowKey { return &r.Flow },
 	ByEndpoint: true,
-	Clone:  func(r *record.Loss) { r.Time = utc(r.Time) },
+	Clone:      func(r *record.Loss) { r.Time = utc(r.Time) },
 	Matches: func(r *record.Loss, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.From || q.Node == r.To)
 	},
 }
 
 var portShape = recent.Shape[record.PortSample]{
-	Time: func(r *record.PortSample) time.Time { return r.Time },
-	Clone:  func(r *record.PortSample) { r.Time = utc(r.Time) },
+	Time:  func(r *record.PortSample) time.Time { return r.Time },
+	Clone: func(r *record.PortSample) { r.Time = utc(r.Time) },
 	Matches: func(r *record.PortSample, q *record.Query) bool {
 		return (q.Port == 0 || q.Port == r.Port) && (q.Node == "" || q.Node == r.Node)
 	},
@@ -165,15 +165,15 @@ var traceShape = recent.Shape[record.Trace]{
 	},
 }
 
-// isTrace reads a name that store.CheckQuery has found to be a number.
+// isTrace parses a name that store.CheckQuery has verified to be a number.
 func isTrace(id uint64, name string) bool {
 	n, err := strconv.ParseUint(name, 10, 64)
 	return err == nil && n == id
 }
 
 var counterShape = recent.Shape[record.Counter]{
-	Time: func(r *record.Counter) time.Time { return r.Time },
-	Clone:  func(r *record.Counter) { r.Time = utc(r.Time) },
+	Time:    func(r *record.Counter) time.Time { return r.Time },
+	Clone:   func(r *record.Counter) { r.Time = utc(r.Time) },
 	Matches: func(r *record.Counter, q *record.Query) bool { return q.Name == "" || q.Name == r.Name },
 }
 
@@ -190,5 +190,5 @@ var diagnosisShape = recent.Shape[record.Diagnosis]{
 }
 
 func ofFlow(q *record.Query, k *model.FlowKey) bool {
-	return (q.Flow.IsZero() || q.Flow == *k) && q.Ends.Fit(k)
+	return (q.Flow.IsZero() || q.Flow == *k) && q.Ends.Match(k)
 }

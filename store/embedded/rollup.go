@@ -14,14 +14,14 @@ import (
 )
 
 // rollup is a table of sums. A batch adds a row for each series and step that it
-// touches, in its own transaction, so a rollup is never behind or ahead of its
-// records, and late records need no care; a query adds the rows of a step up,
-// and Maintain merges them for good.
+// has, in its own transaction, so a rollup is always consistent with its records,
+// and late records need no special case; a query adds up the rows of a step, and
+// Maintain merges them.
 type rollup struct {
 	of    store.Kind
 	step  time.Duration
-	key   string // columns that name a series
-	merge string // what adds up the other columns
+	key   string // columns that identify a series
+	merge string // expressions that add up the other columns
 }
 
 const (
@@ -49,8 +49,7 @@ func rollupOf(kind store.Kind, step time.Duration) store.Kind {
 	panic("embedded: no rollup of " + string(kind))
 }
 
-// portSums weighs each sample by what it stands for; one that does not say
-// stands for itself.
+// portSums weights each sample by its Samples; 0 counts as 1.
 type portSums struct {
 	samples                      uint64
 	queue, latency, load, paused float64
@@ -75,8 +74,8 @@ func sumPort(r *record.PortSample) (time.Time, recent.Series, portSums) {
 	}
 }
 
-// counterSums has the most flows of any period: how many of them were the same
-// is not known, so this is the most that surely were there.
+// counterSums has the maximum number of flows of any period: the overlap of two
+// periods is unknown, so this is a lower bound of the distinct flows.
 type counterSums struct {
 	packets, bytes uint64
 	flows          float64
@@ -90,7 +89,7 @@ func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
 	return r.Time, recent.Series{Name: r.Name}, counterSums{r.Packets, r.Bytes, r.Flows}
 }
 
-// stepSums is what a batch adds to a rollup: rows by the begin of their step.
+// stepSums are the rows that a batch adds to a rollup, by the start of their step.
 type stepSums[S any] map[int64][]recent.Row[S]
 
 func sumBySteps[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S), add func(to, more *S)) stepSums[S] {
@@ -112,7 +111,7 @@ func sumBySteps[T, S any](records []T, step time.Duration, sum func(*T) (time.Ti
 	return steps
 }
 
-// batchSums is what a batch adds to all rollups.
+// batchSums are the rows that a batch adds to all rollups.
 type batchSums struct {
 	ports    map[store.Kind]stepSums[portSums]
 	counters map[store.Kind]stepSums[counterSums]
@@ -147,7 +146,7 @@ func (a *batchAppender) appendRollups(s batchSums) {
 	}
 }
 
-// stepRows are rows as a table has them; the first column is the step's begin.
+// stepRows are rows of a table; the first column is the step's start.
 func stepRows[S any](steps stepSums[S], row func(*recent.Row[S]) []driver.Value) iter.Seq[[]driver.Value] {
 	return func(yield func([]driver.Value) bool) {
 		for begin, rows := range steps {
@@ -161,7 +160,7 @@ func stepRows[S any](steps stepSums[S], row func(*recent.Row[S]) []driver.Value)
 	}
 }
 
-// addSaturating stays at the largest number rather than begin anew.
+// addSaturating adds and stops at the maximum instead of overflowing.
 func addSaturating(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {

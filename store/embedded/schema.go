@@ -8,18 +8,18 @@ import (
 	"fmt"
 )
 
-// migration is one step of the schema. What a step says never changes once it
-// is released: files of its version exist.
+// migration is one step of the schema. A released step never changes: files of its
+// version exist.
 type migration struct {
 	name string
 	sql  string
 }
 
 // migrations are the steps from an empty file to this version, in order; the
-// version of a file is the number of steps it has taken.
+// version of a file is the number of steps applied to it.
 //
-// Every table of records begins with time and seq, its order. Names are text:
-// DuckDB keeps them as a dictionary.
+// Every table of records begins with time and seq, its sort key. Names are text:
+// DuckDB compresses them with a dictionary.
 var migrations = []migration{
 	{"records and rollups", `
 CREATE TABLE flows (
@@ -72,9 +72,9 @@ CREATE TABLE counters_1s (
 	packets UBIGINT NOT NULL, bytes UBIGINT NOT NULL, flows DOUBLE NOT NULL);
 CREATE TABLE counters_1m AS FROM counters_1s;
 CREATE TABLE weft_key (key BLOB NOT NULL);`},
-	// A mean hides a short burst. Of old steps the mean is all that is known of
-	// their deepest queue. The views are for people: who reads a rollup itself
-	// has to add up its rows.
+	// An average hides a short burst. For old steps the average is all that is
+	// known of their deepest queue. The views are for people: a reader of a rollup
+	// table has to add up its rows.
 	{"deepest queues, and views of rollups", `
 ALTER TABLE ports ADD COLUMN queue_max_bytes BIGINT DEFAULT 0;
 ALTER TABLE ports_1s ADD COLUMN queue_max_bytes BIGINT;
@@ -97,23 +97,23 @@ CREATE VIEW counter_minutes AS SELECT time, name, sum(packets) AS packets, sum(b
 
 // Errors of opening.
 var (
-	// ErrNewer is wrapped where a newer Weft wrote the file.
+	// ErrNewer is wrapped if a newer version of Weft wrote the file.
 	ErrNewer = errors.New("written by a newer version")
-	// ErrForeign is wrapped where the file holds something else.
-	ErrForeign = errors.New("not a store of Weft")
-	// ErrLocked is wrapped where the file is open already.
+	// ErrForeign is wrapped if the file has other content.
+	ErrForeign = errors.New("not a Weft store")
+	// ErrLocked is wrapped if the file is already open.
 	ErrLocked = errors.New("the file is in use")
 )
 
-// migrate brings the schema of a file to that of the given steps, each in a
-// transaction of its own: a crash between two leaves a file of an older version.
+// migrate applies the missing steps to a file, each in a separate transaction: a
+// crash between two leaves a file of an older version.
 func migrate(ctx context.Context, conn *sql.Conn, steps []migration) error {
 	version, err := version(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if version > len(steps) {
-		return fmt.Errorf("%w: schema %d, this one knows up to %d; use that version, or export and start anew",
+		return fmt.Errorf("%w: schema %d, this version supports up to %d; use the newer version, or export and start with a new file",
 			ErrNewer, version, len(steps))
 	}
 	for i, step := range steps[version:] {
@@ -131,8 +131,8 @@ func migrate(ctx context.Context, conn *sql.Conn, steps []migration) error {
 	return nil
 }
 
-// version is the number of migrations a file has taken. It makes an empty file
-// a store of version 0.
+// version is the number of migrations applied to a file. It makes an empty file a
+// store of version 0.
 func version(ctx context.Context, conn *sql.Conn) (v int, err error) {
 	var ours, tables int
 	const count = `SELECT count(*) FILTER (table_name = 'weft_migrations'), count(*) FROM duckdb_tables() WHERE NOT internal`
@@ -140,7 +140,7 @@ func version(ctx context.Context, conn *sql.Conn) (v int, err error) {
 		return 0, err
 	}
 	if ours == 0 && tables > 0 {
-		return 0, fmt.Errorf("%w: a DuckDB file with %d other tables", ErrForeign, tables)
+		return 0, fmt.Errorf("%w: DuckDB file with %d other tables", ErrForeign, tables)
 	}
 	if ours == 0 {
 		const create = `CREATE TABLE weft_migrations (version INTEGER NOT NULL, name VARCHAR NOT NULL, applied TIMESTAMP NOT NULL)`
@@ -151,8 +151,8 @@ func version(ctx context.Context, conn *sql.Conn) (v int, err error) {
 	return v, err
 }
 
-// cursorKey reads the key that seals cursors, or makes it. It is kept in the file,
-// so that a walk goes on behind a restart.
+// cursorKey reads the key that seals cursors, or makes it. It is stored in the
+// file, so that cursors stay valid after a restart.
 func cursorKey(ctx context.Context, conn *sql.Conn) (key []byte, err error) {
 	err = conn.QueryRowContext(ctx, `SELECT key FROM weft_key`).Scan(&key)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -164,7 +164,7 @@ func cursorKey(ctx context.Context, conn *sql.Conn) (key []byte, err error) {
 	return key, err
 }
 
-// inTransaction runs do between BEGIN and COMMIT. It is not database/sql's own
+// inTransaction runs do between BEGIN and COMMIT. It does not use database/sql's
 // transaction, which rolls back on another goroutine when ctx ends: an appender
 // may be using the connection then.
 func inTransaction(ctx context.Context, conn *sql.Conn, do func() error) error {

@@ -13,14 +13,14 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// table is how records of one type are kept: row in the order of the table's
-// columns, scan in the order of columns, which leaves out what is derived.
+// table describes how records of one type are stored: row in the order of the
+// table's columns, scan in the order of columns, which omits derived ones.
 type table[T any] struct {
 	kind    store.Kind
 	columns string // after time and seq
 	row     func(r *T, seq int64) []driver.Value
 	scan    func(rows *sql.Rows, r *T, at *recordPosition) error
-	size    func(r *T) int // about, in memory
+	size    func(r *T) int // approximate size in memory
 }
 
 // recordPosition is a record's order.
@@ -29,7 +29,7 @@ type recordPosition struct {
 	seq  int64
 }
 
-// keyRow gives the columns of a flow: as text, and each part.
+// keyRow appends the columns of a flow: as text, and each part.
 func keyRow(row []driver.Value, k model.FlowKey) []driver.Value {
 	text := k.String()
 	if k.IsZero() {
@@ -46,7 +46,7 @@ func host(endpoint string) string {
 	return strings.Trim(endpoint[:strings.LastIndexByte(endpoint, ':')], "[]")
 }
 
-// flowText reads a flow kept as text.
+// flowText scans a flow that is stored as text.
 type flowText struct{ key *model.FlowKey }
 
 func (f flowText) Scan(v any) error {
@@ -57,7 +57,7 @@ func (f flowText) Scan(v any) error {
 	return f.key.UnmarshalText([]byte(s))
 }
 
-// bodyText reads JSON kept as text, none as nil.
+// bodyText scans JSON that is stored as text; an empty text is nil.
 type bodyText struct{ body *json.RawMessage }
 
 func (b bodyText) Scan(v any) error {
@@ -100,7 +100,7 @@ var flowTable = table[record.FlowSlot]{
 	size: func(r *record.FlowSlot) int { return 200 + 40*len(r.Path) },
 }
 
-// duckList takes a LIST column.
+// duckList scans a LIST column.
 type duckList struct{ list *[]any }
 
 func (l *duckList) Scan(v any) error {
@@ -183,11 +183,11 @@ var incidentTable = table[record.Incident]{
 		if !r.End.IsZero() {
 			end = r.End
 		}
-		return []driver.Value{r.Begin, seq, r.ID, r.Updated, end, r.Cause, r.Severity, r.Place, r.Summary, string(r.Body)}
+		return []driver.Value{r.Begin, seq, r.ID, r.Updated, end, r.Cause, r.Severity, r.Location, r.Summary, string(r.Body)}
 	},
 	scan: func(rows *sql.Rows, r *record.Incident, at *recordPosition) error {
 		var end sql.NullTime
-		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Updated, &end, &r.Cause, &r.Severity, &r.Place, &r.Summary, bodyText{&r.Body})
+		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Updated, &end, &r.Cause, &r.Severity, &r.Location, &r.Summary, bodyText{&r.Body})
 		r.Begin, r.End = at.time, end.Time
 		return err
 	},

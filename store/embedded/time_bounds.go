@@ -11,8 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// timeBounds is two instants between which all rows of a kind lie: to ask DuckDB for
-// them costs a look at all of a long table. Removal does not move them.
+// timeBounds are the oldest and the newest time of all rows of a kind: to query
+// DuckDB for them costs a scan of a long table. Removal does not change them.
 type timeBounds struct{ oldest, newest int64 }
 
 // emptyBounds is the extent of an empty table.
@@ -22,7 +22,7 @@ func (e timeBounds) union(o timeBounds) timeBounds {
 	return timeBounds{min(e.oldest, o.oldest), max(e.newest, o.newest)}
 }
 
-// loadTimeBounds asks once, when a file is opened.
+// loadTimeBounds queries them once, when a file is opened.
 func (s *Store) loadTimeBounds(ctx context.Context) error {
 	all := map[store.Kind]timeBounds{}
 	for _, kind := range store.Kinds() {
@@ -41,7 +41,7 @@ func (s *Store) loadTimeBounds(ctx context.Context) error {
 
 func (s *Store) boundsOfKind(kind store.Kind) timeBounds { return (*s.extents.Load())[kind] }
 
-// extendBounds takes the rows of a batch in.
+// extendBounds includes the rows of a batch.
 func (s *Store) extendBounds(b *record.Batch) {
 	all := maps.Clone(*s.extents.Load())
 	for kind, e := range map[store.Kind]timeBounds{

@@ -23,7 +23,7 @@ var traceTable = table[record.Trace]{
 			}
 		}
 		row := append(make([]driver.Value, 0, 15), r.Time, seq, r.ID)
-		row = append(keyRow(row, r.Flow), r.End, r.Why, int64(r.Latency), int64(r.Lost), hops)
+		row = append(keyRow(row, r.Flow), r.End, r.Why, int64(r.Latency), int64(r.LostMirrors), hops)
 		if r.Frame == nil {
 			return append(row, []byte{})
 		}
@@ -31,7 +31,7 @@ var traceTable = table[record.Trace]{
 	},
 	scan: func(rows *sql.Rows, r *record.Trace, at *recordPosition) error {
 		var hops []any
-		err := rows.Scan(&at.time, &at.seq, &r.ID, flowText{&r.Flow}, &r.End, &r.Why, &r.Latency, &r.Lost, &duckList{&hops}, &r.Frame)
+		err := rows.Scan(&at.time, &at.seq, &r.ID, flowText{&r.Flow}, &r.End, &r.Why, &r.Latency, &r.LostMirrors, &duckList{&hops}, &r.Frame)
 		if err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ var traceTable = table[record.Trace]{
 	size: func(r *record.Trace) int { return 250 + 80*len(r.Hops) + len(r.Frame) },
 }
 
-// traceHop reads a STRUCT; a field that is missing or of another type means that
-// the file is not of this schema.
+// traceHop reads a STRUCT; a field that is missing or has another type means that
+// the file has another schema.
 func traceHop(v any) (h record.TraceHop, err error) {
 	m, _ := v.(map[string]any)
 	at, ok1 := m["time"].(time.Time)

@@ -1,7 +1,7 @@
-// Package recent holds the newest records of one kind in memory, so that
-// questions about the present need not go to the database behind. It says from
-// which instant on it knows everything; what is older is the database's to
-// answer, and so are durability, retention and the cursors of pages.
+// Package recent caches the newest records of one kind in memory, so that queries
+// about recent times need not go to the database. It reports the time from which
+// it is complete; the database answers for older records, and is responsible for
+// durability, retention and the cursors of pages.
 package recent
 
 import (
@@ -17,24 +17,24 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Shape is what a Set must know of its records.
+// Shape holds the accessors of a Set's records.
 type Shape[T any] struct {
-	Time func(*T) time.Time
-	Flow func(*T) *model.FlowKey      // nil: they have none
-	ByEndpoint bool                         // they are asked for by the ends of their flows, too
-	Matches func(*T, *record.Query) bool // the query's filters, but for times
-	Clone  func(*T)                     // replaces what it shares with others by copies
-	Size func(*T) int                 // about, in memory
+	Time       func(*T) time.Time
+	Flow       func(*T) *model.FlowKey      // nil: records have no flow
+	ByEndpoint bool                         // index the endpoints of flows, too
+	Matches    func(*T, *record.Query) bool // applies the query's filters, except for times
+	Clone      func(*T)                     // replaces shared memory by copies
+	Size       func(*T) int                 // approximate size in memory
 }
 
-// Set is the newest records. One goroutine adds and forgets; any number look.
+// Set holds the newest records. One goroutine adds and removes; any number read.
 type Set[T any] struct {
 	shape Shape[T]
-	limit  int // bytes
+	limit int // bytes
 	now   atomic.Pointer[View[T]]
 }
 
-// View is a set at one instant. Nobody changes it any more.
+// View is an immutable snapshot of a set.
 // Invariant: it has every record of the store that is later than Floor.
 type View[T any] struct {
 	shape  *Shape[T]
@@ -43,13 +43,13 @@ type View[T any] struct {
 	blocks []*block[T] // in order; none is empty
 }
 
-// block is some successive records, in order. It is small enough to be made
-// anew where a late record falls into it, and large enough that there are few.
+// block holds consecutive records, in order. It is small enough to be rebuilt for
+// a late record, and large enough that there are few.
 type block[T any] struct {
 	items []item[T]
 	bytes int
-	// Where the records of a flow are, of its source, of its destination; each by
-	// hash, then place.
+	// Postings of the records of a flow, of its source, of its destination; each
+	// by hash, then index.
 	flows, srcs, dsts []posting
 }
 
@@ -58,33 +58,34 @@ type item[T any] struct {
 	record T
 }
 
-// posting says where in its block a record of a flow, or of an end, is.
+// posting is the index in its block of a record of a flow, or of an endpoint.
 type posting struct {
 	hash uint64
 	at   int32
 }
 
-// Position is a record's order: its time in nanoseconds, then its number.
+// Position is a record's sort key: its time in nanoseconds, then its sequence
+// number.
 type Position struct{ Time, Seq int64 }
 
-// Compare orders places, the older first.
+// Compare orders positions, the older first.
 func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Time, o.Time), cmp.Compare(p.Seq, o.Seq))
 }
 
-// blockLen is the most records of a block.
+// blockLen is the maximum number of records of a block.
 const blockLen = 4096
 
-// New makes a set of about so many bytes at most. The database has records up to
-// floor that the set does not know.
+// New makes a set of about most bytes at most. The database has records up to
+// floor that are not in the set.
 func New[T any](shape Shape[T], most model.Bytes, floor int64) *Set[T] {
 	s := &Set[T]{shape: shape, limit: int(most)}
 	s.now.Store(&View[T]{shape: &s.shape, floor: floor})
 	return s
 }
 
-// AddRecords takes copies of records; the first has the number first, and so on. The
-// oldest leave when there is no room.
+// AddRecords adds copies of records; the first has the sequence number first, and
+// so on. The oldest are evicted above the size limit.
 func (s *Set[T]) AddRecords(records []T, first int64) {
 	if len(records) == 0 {
 		return
@@ -98,7 +99,7 @@ func (s *Set[T]) AddRecords(records []T, first int64) {
 		}
 	}
 	slices.SortFunc(items, func(a, b item[T]) int { return a.Compare(b.Position) })
-	// Of a batch that is larger than the room, only the end would stay.
+	// Only the end of a batch that is larger than the limit would stay.
 	room := s.limit
 	for i := len(items) - 1; i >= 0; i-- {
 		if room -= s.shape.Size(&items[i].record); room < 0 {
@@ -127,8 +128,8 @@ func (s *Set[T]) AddRecords(records []T, first int64) {
 	s.now.Store(&next)
 }
 
-// insert puts the last of the items, those that belong into one block, into
-// place and returns the others.
+// insert inserts the last of the items, those that belong into one block, and
+// returns the others.
 func (v *View[T]) insert(items []item[T]) []item[T] {
 	last := items[len(items)-1].Position
 	// The block that begins at or before it, or the first.
@@ -141,7 +142,7 @@ func (v *View[T]) insert(items []item[T]) []item[T] {
 	begin, _ := slices.BinarySearchFunc(items, old[0].Position, func(a item[T], p Position) int { return a.Compare(p) })
 	var made []*block[T]
 	if end := old[len(old)-1]; items[begin].Compare(end.Position) > 0 && len(old) == blockLen {
-		made = append([]*block[T]{v.blocks[at]}, makeBlocks(v.shape, items[begin:])...) // nothing goes between
+		made = append([]*block[T]{v.blocks[at]}, makeBlocks(v.shape, items[begin:])...) // they do not overlap
 	} else {
 		made = makeBlocks(v.shape, merge(old, items[begin:]))
 	}
@@ -149,7 +150,7 @@ func (v *View[T]) insert(items []item[T]) []item[T] {
 	return items[:begin]
 }
 
-// merge joins two runs in order.
+// merge merges two sorted runs.
 func merge[T any](a, b []item[T]) []item[T] {
 	out := make([]item[T], 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -162,7 +163,7 @@ func merge[T any](a, b []item[T]) []item[T] {
 	return append(append(out, a...), b...)
 }
 
-// makeBlocks makes blocks of a run.
+// makeBlocks splits a run into blocks.
 func makeBlocks[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 	for part := range slices.Chunk(items, blockLen) {
 		b := &block[T]{items: slices.Clone(part)}
@@ -189,7 +190,7 @@ func makeBlocks[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 	return blocks
 }
 
-// RemoveBefore drops records before an instant, which the database has dropped, too.
+// RemoveBefore removes records before a time, which the database has removed, too.
 func (s *Set[T]) RemoveBefore(before int64) {
 	next := *s.now.Load()
 	next.blocks = slices.Clone(next.blocks)
@@ -210,15 +211,15 @@ func (s *Set[T]) RemoveBefore(before int64) {
 	s.now.Store(&next)
 }
 
-// View is the set now.
+// View returns a snapshot of the set.
 func (s *Set[T]) View() *View[T] { return s.now.Load() }
 
-// Floor is the instant after which the view has every record.
+// Floor is the time after which the view has every record.
 func (v *View[T]) Floor() int64 { return v.floor }
 
-// NewestFirst goes through the records that a query asks for, newest first, from those
-// before a place on, in the times from first to last and later than the floor.
-// They are not the caller's to change.
+// NewestFirst iterates over the records that match a query, newest first, before a
+// position, in the times from first to last and later than the floor. Callers must
+// not modify them.
 func (v *View[T]) NewestFirst(q *record.Query, before Position, first, last int64) iter.Seq2[Position, *T] {
 	return func(yield func(Position, *T) bool) {
 		if v.floor == math.MaxInt64 {
@@ -250,8 +251,8 @@ func (v *View[T]) NewestFirst(q *record.Query, before Position, first, last int6
 	}
 }
 
-// newestFirst goes through the places of a block that may hold what a query asks for,
-// newest first.
+// newestFirst iterates over the indices of a block that may match a query, newest
+// first.
 func (b *block[T]) newestFirst(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		list, hash, indexed := b.postingsFor(shape, q)
@@ -272,8 +273,8 @@ func (b *block[T]) newestFirst(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	}
 }
 
-// postingsFor chooses the postings that have everything a query asks for, if there are
-// some. Others may have the same hash.
+// postingsFor selects the postings that contain every match of a query, if there
+// are some. Other records may have the same hash.
 func (b *block[T]) postingsFor(shape *Shape[T], q *record.Query) (list []posting, hash uint64, ok bool) {
 	switch {
 	case shape.Flow != nil && !q.Flow.IsZero():
@@ -286,5 +287,5 @@ func (b *block[T]) postingsFor(shape *Shape[T], q *record.Query) (list []posting
 	return nil, 0, false
 }
 
-// hashAddr need not be good: addresses of a fabric are few.
+// hashAddr can be simple: a fabric has few addresses.
 func hashAddr(a model.Addr) uint64 { return a.Hi*0x9e3779b97f4a7c15 ^ a.Lo }

@@ -13,18 +13,18 @@ import (
 )
 
 var losses = Shape[record.Loss]{
-	Time: func(r *record.Loss) time.Time { return r.Time },
-	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
+	Time:    func(r *record.Loss) time.Time { return r.Time },
+	Flow:    func(r *record.Loss) *model.FlowKey { return &r.Flow },
 	Matches: func(r *record.Loss, q *record.Query) bool { return q.Flow.IsZero() || q.Flow == r.Flow },
-	Clone:  func(*record.Loss) {},
-	Size: func(*record.Loss) int { return 1 },
+	Clone:   func(*record.Loss) {},
+	Size:    func(*record.Loss) int { return 1 },
 }
 
 func flow(i int) model.FlowKey {
 	return model.FlowKey{Src: model.Addr4(1), Dst: model.Addr4(2), SrcPort: uint16(i), Proto: model.UDP}
 }
 
-// kept is a record of the twin.
+// kept is a record of the reference.
 type kept struct {
 	Position
 	flow model.FlowKey
@@ -36,13 +36,13 @@ func TestBackIsTheNewest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.IntRange(0, 3*blockLen).Draw(rt, "most")
 		s := New(losses, model.Bytes(most), rapid.SampledFrom([]int64{math.MinInt64, 0, 500}).Draw(rt, "floor"))
-		var twin []kept
+		var reference []kept
 		seq, clock := int64(1), 0
 		for range rapid.IntRange(1, 5).Draw(rt, "steps") {
 			if rapid.IntRange(0, 4).Draw(rt, "forget") == 0 {
 				before := int64(rapid.IntRange(0, clock+1).Draw(rt, "before"))
 				s.RemoveBefore(before)
-				twin = slices.DeleteFunc(twin, func(k kept) bool { return k.Time < before })
+				reference = slices.DeleteFunc(reference, func(k kept) bool { return k.Time < before })
 				continue
 			}
 			n := rapid.SampledFrom([]int{1, 3, 100, blockLen + 1}).Draw(rt, "records")
@@ -52,7 +52,7 @@ func TestBackIsTheNewest(t *testing.T) {
 				clock++
 				ns := int64(clock - (i*7919)%(late+1)) // some are late
 				batch[i] = record.Loss{Time: time.Unix(0, ns), Flow: flow(i % 5)}
-				twin = append(twin, kept{Position{ns, seq + int64(i)}, batch[i].Flow})
+				reference = append(reference, kept{Position{ns, seq + int64(i)}, batch[i].Flow})
 			}
 			s.AddRecords(batch, seq)
 			seq += int64(n)
@@ -66,12 +66,12 @@ func TestBackIsTheNewest(t *testing.T) {
 			q.Flow = flow(3)
 		}
 		before := Position{math.MaxInt64, math.MaxInt64}
-		if len(twin) > 0 && rapid.Bool().Draw(rt, "from a place on") {
-			before = rapid.SampledFrom(twin).Draw(rt, "before").Position
+		if len(reference) > 0 && rapid.Bool().Draw(rt, "from a place on") {
+			before = rapid.SampledFrom(reference).Draw(rt, "before").Position
 		}
 		first, last := int64(rapid.IntRange(-5, clock).Draw(rt, "first")), int64(rapid.IntRange(0, clock+5).Draw(rt, "last"))
 		var want, got []Position
-		for _, k := range twin {
+		for _, k := range reference {
 			if k.Time > v.Floor() && k.Time >= first && k.Time <= last && k.Compare(before) < 0 && (q.Flow.IsZero() || q.Flow == k.flow) {
 				want = append(want, k.Position)
 			}

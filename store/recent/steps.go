@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Series names what a rollup sums up: a port of a node, or a counter.
+// Series identifies a series of a rollup: a port of a node, or a counter.
 type Series struct {
 	Name string
 	Port model.PortID
@@ -24,22 +24,22 @@ func (s Series) Compare(o Series) int {
 	return cmp.Or(cmp.Compare(s.Name, o.Name), cmp.Compare(s.Port, o.Port))
 }
 
-// Row is the sums of a series in one step.
+// Row holds the sums of a series in one step.
 type Row[S any] struct {
 	Series
 	Sums S
 }
 
-// Steps is the newest steps of a rollup. One goroutine adds and forgets; any
-// number look.
+// Steps holds the newest steps of a rollup. One goroutine adds and removes; any
+// number read.
 type Steps[S any] struct {
-	add  func(to *S, more *S)
+	add   func(to *S, more *S)
 	limit int // rows
-	now  atomic.Pointer[StepsView[S]]
+	now   atomic.Pointer[StepsView[S]]
 }
 
-// StepsView is Steps at one instant.
-// Invariant: it has every step of the store that begins later than Floor, whole.
+// StepsView is an immutable snapshot of Steps.
+// Invariant: it has every step of the store that begins later than Floor, complete.
 type StepsView[S any] struct {
 	add   func(to *S, more *S)
 	floor int64
@@ -52,15 +52,15 @@ type step[S any] struct {
 	rows  []Row[S] // by series
 }
 
-// NewSteps makes steps of so many rows at most. The database has steps up to
-// floor that are not known here; add adds sums up.
+// NewSteps makes steps of at most most rows. The database has steps up to floor
+// that are not in memory; add adds sums.
 func NewSteps[S any](add func(to *S, more *S), most int, floor int64) *Steps[S] {
 	s := &Steps[S]{add: add, limit: most}
 	s.now.Store(&StepsView[S]{add: add, floor: floor})
 	return s
 }
 
-// Add takes rows of a step: those of series that it has are added up.
+// AddRows adds rows to a step: rows of the same series are added up.
 func (s *Steps[S]) AddRows(begin int64, rows []Row[S]) {
 	next := *s.now.Load()
 	if begin <= next.floor {
@@ -87,7 +87,7 @@ func (s *Steps[S]) AddRows(begin int64, rows []Row[S]) {
 	s.now.Store(&next)
 }
 
-// merge adds two runs of rows up.
+// merge merges two sorted runs of rows and adds up rows of the same series.
 func (v *StepsView[S]) merge(a, b []Row[S]) []Row[S] {
 	out := make([]Row[S], 0, max(len(a), len(b)))
 	for len(a) > 0 && len(b) > 0 {
@@ -105,7 +105,7 @@ func (v *StepsView[S]) merge(a, b []Row[S]) []Row[S] {
 	return append(append(out, a...), b...)
 }
 
-// RemoveBefore drops steps before an instant, which the database has dropped, too.
+// RemoveBefore removes steps before a time, which the database has removed, too.
 func (s *Steps[S]) RemoveBefore(before int64) {
 	next := *s.now.Load()
 	n := sort.Search(len(next.steps), func(i int) bool { return next.steps[i].begin >= before })
@@ -116,15 +116,15 @@ func (s *Steps[S]) RemoveBefore(before int64) {
 	s.now.Store(&next)
 }
 
-// View is the steps now.
+// View returns a snapshot of the steps.
 func (s *Steps[S]) View() *StepsView[S] { return s.now.Load() }
 
-// Floor is the instant after which the view has every step.
+// Floor is the time after which the view has every step.
 func (v *StepsView[S]) Floor() int64 { return v.floor }
 
-// NewestFirst goes through wider steps, newest first: those that begin from first to
-// last and later than the floor, with the rows of a node or counter ("" is all),
-// in order. Width is a multiple of the steps' own.
+// NewestFirst iterates over wider steps, newest first: those that begin from first
+// to last and later than the floor, with the rows of a node or counter ("" is
+// all), in order. Width is a multiple of the steps' width.
 func (v *StepsView[S]) NewestFirst(name string, width time.Duration, first, last int64) iter.Seq2[int64, []Row[S]] {
 	return func(yield func(int64, []Row[S]) bool) {
 		if v.floor == math.MaxInt64 {
@@ -151,7 +151,7 @@ func (v *StepsView[S]) NewestFirst(name string, width time.Duration, first, last
 	}
 }
 
-// rowsOf is the rows of a name.
+// rowsOf returns the rows of a name.
 func (t *step[S]) rowsOf(name string) []Row[S] {
 	if name == "" {
 		return t.rows

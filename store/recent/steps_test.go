@@ -26,12 +26,12 @@ func TestStepsAreSums(t *testing.T) {
 			begin int64
 			Row[int]
 		}
-		var twin []part
+		var reference []part
 		for range rapid.IntRange(0, 40).Draw(rt, "adds") {
 			at := int64(rapid.IntRange(-10, 30).Draw(rt, "at")) * unit
 			if rapid.IntRange(0, 9).Draw(rt, "forget") == 0 {
 				s.RemoveBefore(at)
-				twin = slices.DeleteFunc(twin, func(p part) bool { return p.begin < at })
+				reference = slices.DeleteFunc(reference, func(p part) bool { return p.begin < at })
 				continue
 			}
 			var rows []Row[int]
@@ -41,7 +41,7 @@ func TestStepsAreSums(t *testing.T) {
 			}
 			s.AddRows(at, rows)
 			for _, r := range rows {
-				twin = append(twin, part{at, r})
+				reference = append(reference, part{at, r})
 			}
 		}
 		v := s.View()
@@ -52,7 +52,7 @@ func TestStepsAreSums(t *testing.T) {
 		name := rapid.SampledFrom([]string{"", "s1", "none"}).Draw(rt, "name")
 		first, last := int64(rapid.IntRange(-12, 30).Draw(rt, "first"))*unit, int64(rapid.IntRange(-10, 40).Draw(rt, "last"))*unit
 		want := map[int64]map[Series]int{}
-		for _, p := range twin {
+		for _, p := range reference {
 			begin := store.FloorStep(p.begin, width)
 			if begin <= v.Floor() || begin < first || begin > last || name != "" && name != p.Name {
 				continue

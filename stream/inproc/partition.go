@@ -8,25 +8,25 @@ import (
 	"github.com/weft-telemetry/weft/stream"
 )
 
-// partition is a run of messages, each behind its head, in the order of
-// publishing. Who reads takes the whole run, and leaves memory of the same size
-// for the next one: the lock is held for no longer than a copy of one message.
+// partition is a buffer of messages, each after its header, in the order of
+// publishing. A reader takes the whole buffer, and leaves one of the same size for
+// the next messages: the lock is held for no longer than a copy of one message.
 type partition struct {
 	mu     sync.Mutex
-	limit   int
-	buffer    []byte // messages that wait, len is at most room
+	limit  int
+	buffer []byte // messages that wait, len is at most room
 	count  int    // of them
 	closed bool
-	read   bool   // by a subscription
-	spare  []byte // of the run that was read before
+	read   bool   // has a reader
+	spare  []byte // the buffer that was read before
 	stats  stream.Stats
-	_      [64]byte // partitions share no line of the cache
+	_      [64]byte // partitions share no cache line
 }
 
-// headerSize is time, kind and length.
+// headerSize is the length of time, kind and length.
 const headerSize = 8 + 4 + 4
 
-// publish appends a message.
+// publish appends a message to the buffer.
 func (p *partition) publish(m *stream.Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *partition) publish(m *stream.Message) error {
 		return stream.ErrFull
 	}
 	if p.buffer == nil {
-		p.buffer = make([]byte, 0, p.limit) // when it is first of use
+		p.buffer = make([]byte, 0, p.limit) // allocated at the first use
 	}
 	b := binary.LittleEndian.AppendUint64(p.buffer, uint64(m.At))
 	b = binary.LittleEndian.AppendUint32(b, m.Kind)
@@ -54,8 +54,8 @@ func (p *partition) publish(m *stream.Message) error {
 	return nil
 }
 
-// poll gives everything that waits to take, without the lock. It reports whether
-// nothing more can come.
+// poll calls take with every buffered message, without the lock. It reports whether
+// there will be no more.
 func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	p.mu.Lock()
 	run := p.buffer
@@ -83,7 +83,7 @@ func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	return n, over
 }
 
-// setReader takes or leaves the place of the reader. It reports whether it could.
+// setReader registers or removes the reader. It reports whether it could.
 func (p *partition) setReader(take bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

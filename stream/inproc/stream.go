@@ -1,6 +1,5 @@
-// Package inproc is a stream within one process: memory of a fixed size for each
-// partition, taken in by one lock each and read in whole. It allocates nothing
-// for a message.
+// Package inproc is a stream within one process: a buffer of fixed size with a lock
+// for each partition, which is read as a whole. It allocates nothing per message.
 package inproc
 
 import (
@@ -13,14 +12,14 @@ import (
 // Config is the size of a Stream.
 type Config struct {
 	Partitions int
-	BufferSize       model.Bytes // of the messages that wait in each, with their heads
+	BufferSize model.Bytes // of each partition, including headers
 }
 
-// DefaultConfig holds the reports of some milliseconds at a million a second of
-// 200 bytes.
+// DefaultConfig has buffers for some milliseconds of reports, at a million reports
+// of 200 bytes per second.
 func DefaultConfig() Config { return Config{Partitions: 4, BufferSize: model.MiB} }
 
-// Check complains about what cannot work.
+// Check returns an error for an invalid configuration.
 func (c Config) Check() error {
 	if c.Partitions < 1 || c.Partitions > 1<<16 || c.BufferSize < headerSize || c.BufferSize > model.GiB {
 		return fmt.Errorf("inproc: %d partitions of %v, want 1 to 65536 of 1KiB to 1GiB", c.Partitions, c.BufferSize)
@@ -28,12 +27,12 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Stream carries messages. Many goroutines may use it.
+// Stream is a stream of messages. It may be used concurrently.
 type Stream struct {
 	parts []partition
 }
 
-// New makes a stream that is open.
+// New makes an open stream.
 func New(cfg Config) (*Stream, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -45,17 +44,17 @@ func New(cfg Config) (*Stream, error) {
 	return s, nil
 }
 
-// Partitions is how many there are.
+// Partitions returns the number of partitions.
 func (s *Stream) Partitions() int { return len(s.parts) }
 
-// Publish takes a copy of a message, into the partition of its key. It does not
-// wait: the error says why a message was lost, and it is counted.
+// Publish copies a message into the partition of its key. It does not block: the
+// error is the reason why a message was lost, and it is counted.
 func (s *Stream) Publish(key uint64, m stream.Message) error {
 	return s.parts[key%uint64(len(s.parts))].publish(&m)
 }
 
-// Subscribe reads some partitions, or all if none is named. Each has one reader
-// at a time.
+// Subscribe subscribes to some partitions, or all if none is given. Each has one
+// reader at a time.
 func (s *Stream) Subscribe(partitions ...int) (stream.Subscription, error) {
 	if len(partitions) == 0 {
 		for i := range s.parts {
@@ -77,7 +76,7 @@ func (s *Stream) Subscribe(partitions ...int) (stream.Subscription, error) {
 	return sub, nil
 }
 
-// Close ends the stream: what was taken can be read, nothing is taken any more.
+// Close closes the stream: buffered messages can be read, new ones are refused.
 func (s *Stream) Close() error {
 	for i := range s.parts {
 		s.parts[i].close()
@@ -85,7 +84,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// Stats sums up all partitions.
+// Stats sums the counters of all partitions.
 func (s *Stream) Stats() (sum stream.Stats) {
 	for i := range s.parts {
 		p := s.parts[i].counts()
@@ -102,7 +101,7 @@ func (s *Stream) Stats() (sum stream.Stats) {
 // subscription reads partitions in turn.
 type subscription struct{ parts []*partition }
 
-// Poll is part of stream.Subscription.
+// Poll implements stream.Subscription.
 func (s *subscription) Poll(take func(m stream.Message)) (n int, err error) {
 	ended := true
 	for _, p := range s.parts {
@@ -116,7 +115,7 @@ func (s *subscription) Poll(take func(m stream.Message)) (n int, err error) {
 	return n, err
 }
 
-// Close is part of stream.Subscription.
+// Close implements stream.Subscription.
 func (s *subscription) Close() error {
 	for _, p := range s.parts {
 		p.setReader(false)

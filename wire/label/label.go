@@ -132,17 +132,17 @@ func (it Item) AppendTo(b []byte) []byte {
 // put writes the item where it lies in a packet. It is in halves that are small
 // enough to be inlined.
 func (it *Item) put(w *[ItemSize]byte) {
-	it.putWhere((*[ItemSize / 2]byte)(w[:]))
-	it.putWhat((*[ItemSize / 2]byte)(w[ItemSize/2:]))
+	it.putIdentity((*[ItemSize / 2]byte)(w[:]))
+	it.putState((*[ItemSize / 2]byte)(w[ItemSize/2:]))
 }
 
-func (it *Item) putWhere(w *[ItemSize / 2]byte) {
+func (it *Item) putIdentity(w *[ItemSize / 2]byte) {
 	be := binary.BigEndian
 	be.PutUint64(w[0:], uint64(it.Switch)<<32|uint64(it.Ingress)<<16|uint64(it.Egress))
 	be.PutUint64(w[8:], uint64(it.Time))
 }
 
-func (it *Item) putWhat(w *[ItemSize / 2]byte) {
+func (it *Item) putState(w *[ItemSize / 2]byte) {
 	be := binary.BigEndian
 	be.PutUint64(w[0:], uint64(saturate(int64(it.Latency)))<<32|uint64(saturate(int64(it.EnqueueDepth))))
 	be.PutUint64(w[8:], uint64(saturate(int64(it.DequeueDepth)))<<32|uint64(it.Queue)<<24|uint64(it.Flags)<<16|uint64(it.Utilisation))

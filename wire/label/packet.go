@@ -160,8 +160,8 @@ func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
 		num += hops
 	}
 	be.PutUint32(h[header:], uint32(uint8(ttlProto))<<24|uint32(num)<<16|uint32(hops)<<8|Version)
-	item.putWhere((*[ItemSize / 2]byte)(h[header+OptionSize:]))
-	item.putWhat((*[ItemSize / 2]byte)(h[header+OptionSize+ItemSize/2:]))
+	item.putIdentity((*[ItemSize / 2]byte)(h[header+OptionSize:]))
+	item.putState((*[ItemSize / 2]byte)(h[header+OptionSize+ItemSize/2:]))
 	// Both words that change, at once; RFC 1624 as in checksum.Update.
 	labelled := ttlProto&0xff00 | uint16(Proto)
 	sum = uint64(^check) + uint64(^uint16(length)) + uint64(length+FirstGrowth) + uint64(^ttlProto) + uint64(labelled)

@@ -50,7 +50,7 @@ func (h *IP) parse4(b []byte, at int) error {
 	if proto == label.Proto {
 		n, err := h.skipLabels(p[size:])
 		if err != nil {
-			h.unread(p, at, size, err)
+			h.markUnread(p, at, size, err)
 			return nil
 		}
 		size += n
@@ -63,7 +63,7 @@ func (h *IP) parse4(b []byte, at int) error {
 			return nil
 		}
 	}
-	h.transport(p[size:], at+size)
+	h.parseTransport(p[size:], at+size)
 	return nil
 }
 
@@ -96,19 +96,19 @@ func (h *IP) parse6(b []byte, at int) error {
 	if h.Key.Proto == label.Proto {
 		n, err := h.skipLabels(p[size:])
 		if err != nil {
-			h.unread(p, at, size, err)
+			h.markUnread(p, at, size, err)
 			return nil
 		}
 		size += n
 	}
 	for range maxExtensions {
-		n, known, err := h.extension(p[size:])
+		n, known, err := h.skipExtension(p[size:])
 		if err != nil {
-			h.unread(p, at, size, err)
+			h.markUnread(p, at, size, err)
 			return nil
 		}
 		if !known {
-			h.transport(p[size:], at+size)
+			h.parseTransport(p[size:], at+size)
 			return nil
 		}
 		size += n
@@ -139,9 +139,9 @@ func (h *IP) skipLabels(p []byte) (int, error) {
 	return opt.BlockSize(), nil
 }
 
-// extension steps over one IPv6 extension header; known is false at the
-// transport header.
-func (h *IP) extension(p []byte) (n int, known bool, err error) {
+// skipExtension steps over one IPv6 extension header; known is false at the
+// parseTransport header.
+func (h *IP) skipExtension(p []byte) (n int, known bool, err error) {
 	switch h.Key.Proto {
 	case hopByHop, routing, destOptions, authHeader, fragment:
 	default:
@@ -173,21 +173,21 @@ func (h *IP) extension(p []byte) (n int, known bool, err error) {
 	return n, true, nil
 }
 
-// unread ends the reading of an IP packet whose rest cannot be understood.
-func (h *IP) unread(p []byte, at, size int, err error) {
+// markUnread ends the reading of an IP packet whose rest cannot be understood.
+func (h *IP) markUnread(p []byte, at, size int, err error) {
 	h.Flags |= NoPorts | flagFor(h, err)
 	h.Transport, h.Payload = uint32(at+size), uint32(at+len(p))
 }
 
-// transport reads the transport header: p from it to the end of the packet,
+// parseTransport reads the transport header: p from it to the end of the packet,
 // which lies at offset at of the frame.
-func (h *IP) transport(p []byte, at int) {
+func (h *IP) parseTransport(p []byte, at int) {
 	be := binary.BigEndian
 	h.Transport, h.Payload = uint32(at), uint32(at)
 	switch h.Key.Proto {
 	case model.TCP:
 		if len(p) < TCPSize {
-			h.cutTransport(p, at)
+			h.parseTruncatedTransport(p, at)
 			return
 		}
 		h.Key.SrcPort, h.Key.DstPort = be.Uint16(p), be.Uint16(p[2:])
@@ -201,17 +201,17 @@ func (h *IP) transport(p []byte, at int) {
 		h.Payload = uint32(at + min(size, len(p)))
 	case model.UDP:
 		if len(p) < UDPSize {
-			h.cutTransport(p, at)
+			h.parseTruncatedTransport(p, at)
 			return
 		}
 		h.Key.SrcPort, h.Key.DstPort = be.Uint16(p), be.Uint16(p[2:])
 		h.Payload = uint32(at + UDPSize)
 		if h.Key.DstPort == roce.Port {
-			h.roce(p[UDPSize:])
+			h.parseRoCE(p[UDPSize:])
 		}
 	case model.ICMP, model.ICMPv6:
 		if len(p) < 2 {
-			h.cutTransport(p, at)
+			h.parseTruncatedTransport(p, at)
 			return
 		}
 		h.Type, h.Code = p[0], p[1]
@@ -219,9 +219,9 @@ func (h *IP) transport(p []byte, at int) {
 	}
 }
 
-// cutTransport takes what a mirror that keeps few bytes leaves of a transport
+// parseTruncatedTransport takes what a mirror that keeps few bytes leaves of a transport
 // header: the ports come first.
-func (h *IP) cutTransport(p []byte, at int) {
+func (h *IP) parseTruncatedTransport(p []byte, at int) {
 	h.Flags |= flagFor(h, ErrShort)
 	h.Payload = uint32(at + len(p))
 	if h.Key.Proto != model.TCP && h.Key.Proto != model.UDP {
@@ -240,7 +240,7 @@ func (h *IP) cutTransport(p []byte, at int) {
 	}
 }
 
-func (h *IP) roce(p []byte) {
+func (h *IP) parseRoCE(p []byte) {
 	var bth roce.BTH
 	n, err := bth.Parse(p)
 	if err != nil {

@@ -65,7 +65,7 @@ func (p *Port) state() string {
 		words = append(words, fmt.Sprintf("%d paused", p.Paused))
 	}
 	if p.PauseFrames > 0 {
-		frames := plural.Count(int(p.PauseFrames), "pause frame")
+		frames := plural.Count(p.PauseFrames, "pause frame")
 		if p.ToHost {
 			frames += " from the host"
 		}
