@@ -18,7 +18,7 @@ import (
 )
 
 // TestPassiveProgramsChangeNothing runs one seed with and without programs that
-// tickAll at everything, keep timers and report over the management network.
+// observe everything, keep timers and report over the management network.
 func TestPassiveProgramsChangeNothing(t *testing.T) {
 	run := func(programs bool) ([]sim.FlowRecord, sim.Counts) {
 		n := fatTree(t, tight())

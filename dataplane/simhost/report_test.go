@@ -217,7 +217,7 @@ func TestDatagramsFillAndLinger(t *testing.T) {
 			s := attach(t, n, 4, tc.cfg, tick)
 			n.Run(100*µs + 500*engine.Nanosecond)
 			// What waits is sent only by Flush; the ticker continues, so
-			// tickAll at what had left before.
+			// compare with what was sent before.
 			n.Run(102*µs + 900*engine.Nanosecond)
 			st := balance(t, s)
 			if in.grams != tc.grams || in.largest != tc.largest {

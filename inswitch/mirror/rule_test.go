@@ -46,7 +46,7 @@ func addrOf(a model.Addr, v6 bool) netip.Addr {
 }
 
 // Values are drawn from few, so that rules and packets meet, and from the ends
-// rulesFor their ranges.
+// of their ranges.
 var (
 	v4s    = []string{"0.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.1.0", "10.1.0.1", "127.255.255.255", "255.255.255.255"}
 	v6s    = []string{"::", "fd00::1", "fd00::2", "fd00:0:0:1::", "::ffff:10.0.0.1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}

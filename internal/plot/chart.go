@@ -8,7 +8,7 @@ import (
 )
 
 // Style is the CSS of all drawings: colours for light and dark, text, lines. A
-// page that shows drawings puts it before its own.
+// page with drawings includes it before its own.
 //
 //go:embed style.css
 var Style string
@@ -27,7 +27,7 @@ type Series struct {
 	Name   string
 	X, Y   []float64 // points of a line; bars have Y only
 	Values []float64 // or values whose distribution is drawn, in any order
-	Dashed bool      // what others published, beside what was measured
+	Dashed bool      // published by others, for comparison
 }
 
 const (

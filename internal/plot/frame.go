@@ -8,19 +8,19 @@ type Frame struct {
 	Left, Top, Right, Bottom float64 // pixels of the box
 }
 
-// Axis says how to label one.
+// Axis is the label and the ticks of an axis.
 type Axis struct {
 	Title string
 	Unit  Unit
 	Ticks int                    // approximate maximum number of ticks
-	Label func(v float64) string // how to print a tick, instead of by Unit
+	Label func(v float64) string // formats a tick, instead of Unit
 }
 
 // Margins are the space around a plot's box.
 type Margins struct{ Left, Top, Right, Bottom float64 }
 
-// NewFrame begins a drawing of w by h pixels; label says what it shows to those
-// who cannot see it.
+// NewFrame begins a drawing of w by h pixels; label is its text for screen
+// readers.
 func NewFrame(w, h float64, m Margins, label string) *Frame {
 	return m.frame(newSVG(w, h, label), w, h)
 }
@@ -64,17 +64,17 @@ func (a Axis) heading() string {
 	return a.Title + " (" + a.Unit.Name + ")"
 }
 
-// Plain is the unit of numbers without one.
+// Plain is the unit of plain numbers.
 var Plain = Unit{"", 1}
 
-// Nothing says why a box is empty.
+// Nothing prints why a box is empty.
 func (f *Frame) Nothing(why string) {
 	f.Text((f.Left+f.Right)/2, (f.Top+f.Bottom)/2, "empty middle", why)
 }
 
-// Strips divides the box into n columns that answer the mouse: title gets the
-// value of x at the middle of each. Draw them before what has tooltips of its
-// own, which then lies on tof.
+// Strips divides the box into n columns with tooltips: title gets the value of
+// x at the middle of each. Draw them before elements with their own tooltips,
+// which then lie on top.
 func (f *Frame) Strips(n int, title func(from, to float64) string) {
 	w := (f.Right - f.Left) / float64(n)
 	f.Raw(`<g class="hit">`)
@@ -93,9 +93,9 @@ func (f *Frame) LegendRow(x, y float64, class, name string) {
 	f.Text(x+18, y, "legend", name)
 }
 
-// Stairs draws the empirical CDF of ascending values on a Y of 0 to 1. It leaves
-// out stairs under half a pixel, which no reader could see, so its length depends
-// on the size of the plot and not on the number of values.
+// Stairs draws the empirical CDF of ascending values on a Y of 0 to 1. It omits
+// stairs under half a pixel, so its length depends on the size of the plot and
+// not on the number of values.
 func (f *Frame) Stairs(values []float64) string {
 	if len(values) == 0 {
 		return ""

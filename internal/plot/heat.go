@@ -2,14 +2,14 @@ package plot
 
 import "strconv"
 
-// Heat is a map of rows over time as data: the deeper a cell's colour, the larger
+// Heat is a heatmap of rows over time: the deeper a cell's colour, the larger
 // its value.
 type Heat struct {
 	Title  string
 	XTitle string
 	X      []float64   // where columns begin, and where the last one ends
-	Rows   []string    // names, from above
-	Values [][]float64 // by row and column; below zero: nothing is known, and drawn as such
+	Rows   []string    // names, from the top
+	Values [][]float64 // by row and column; below zero: unknown
 	Label  func(v float64) string
 }
 
@@ -52,11 +52,11 @@ func (h Heat) SVG() string {
 	return f.End()
 }
 
-// heatInk is the shades of text, from nothing known to the most.
+// heatInk is the shades of text, from unknown to the maximum.
 const heatInk = " .:-=+*#%@"
 
-// Text prints the map for a terminal: one line per row, one character per column.
-// A space is nothing known, a dot is empty, @ is the most.
+// Text prints the map for a terminal: one line per row, one character per
+// column. A space is unknown, a dot is zero, @ is the maximum.
 func (h Heat) Text() (lines []string) {
 	most := h.most()
 	for _, row := range h.Values {
@@ -81,7 +81,7 @@ func (h Heat) most() (most float64) {
 	return most
 }
 
-// shade is 0 for nothing and n for the most; what is above nothing is never 0.
+// shade returns 0 for zero and n for the maximum; a positive value is never 0.
 func shade(v, most float64, n int) int {
 	if v <= 0 || most <= 0 {
 		return 0

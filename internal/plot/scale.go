@@ -6,7 +6,7 @@ import (
 )
 
 // Scale maps values to pixels. At never leaves the pixel range and is finite
-// for every input, so a plot of odd data is odd but drawn.
+// for every input, so a plot of invalid data is still drawn.
 type Scale struct {
 	lo, hi   float64 // lo < hi, and 0 < lo where log
 	from, to float64 // pixels of lo and hi
@@ -14,7 +14,7 @@ type Scale struct {
 }
 
 // bounded keeps the bounds of a domain where neither their difference nor their
-// ratio overflows: within a googol. What is no number is 0.
+// ratio overflows: within a googol. NaN is 0.
 func bounded(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

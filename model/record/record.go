@@ -61,15 +61,15 @@ type PortSample struct {
 
 // Trace is one packet's path through the fabric.
 type Trace struct {
-	Time    time.Time     `json:"time"` // at its first hop
-	ID      uint64        `json:"id,string"`
-	Flow    model.FlowKey `json:"flow"`
-	End     string        `json:"end"`
-	Why     string        `json:"why"` // reasons why it was mirrored
-	Latency time.Duration `json:"latency_ns"`
-	LostMirrors    int           `json:"lost_mirrors"`
-	Hops    []TraceHop    `json:"hops"`
-	Frame   []byte        `json:"frame,omitempty"` // its first bytes, at the first switch
+	Time        time.Time     `json:"time"` // at its first hop
+	ID          uint64        `json:"id,string"`
+	Flow        model.FlowKey `json:"flow"`
+	End         string        `json:"end"`
+	Why         string        `json:"why"` // reasons why it was mirrored
+	Latency     time.Duration `json:"latency_ns"`
+	LostMirrors int           `json:"lost_mirrors"`
+	Hops        []TraceHop    `json:"hops"`
+	Frame       []byte        `json:"frame,omitempty"` // its first bytes, at the first switch
 }
 
 // TraceHop is a packet at one switch.
@@ -116,7 +116,7 @@ type Incident struct {
 	End      time.Time       `json:"end,omitzero"` // zero: still open
 	Cause    string          `json:"cause"`
 	Severity string          `json:"severity"`
-	Location    string          `json:"location"`
+	Location string          `json:"location"`
 	Summary  string          `json:"summary"`
 	Body     json.RawMessage `json:"body"`
 }
@@ -152,8 +152,8 @@ type Query struct {
 	Node     string    // where it happened, or on its path
 	Port     model.PortID
 	Flow     model.FlowKey
-	Ends     FlowEnds   // of the flow, if its key is only partly known
-	Name     string // of a counter; the id of a diagnosis, trace or incident
+	Ends     FlowEnds // of the flow, if its key is only partly known
+	Name     string   // of a counter; the id of a diagnosis, trace or incident
 	// Limit is the maximum number of records of one page; 0 is the store's limit,
 	// which no page exceeds.
 	Limit int

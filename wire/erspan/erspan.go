@@ -216,7 +216,7 @@ func (m *Mirror) parseCommon(b []byte) {
 
 // AppendTo appends the encoded mirror. Kind decides the GRE protocol, unless
 // it is Padded, and whether types I and II have a sequence number. Fields are
-// splitPad to their widths; Mellanox's Pad is cut, or filled with zeros, to 22
+// truncated to their widths; Mellanox's Pad is truncated, or filled with zeros, to 22
 // bytes.
 func (m Mirror) AppendTo(b []byte) []byte {
 	g := m.GRE

@@ -15,7 +15,7 @@ const (
 	ShimMX          = 3 // INT-MX: instructions only
 )
 
-// What Shim.Next holds.
+// Contents of Shim.Next.
 const (
 	NextDSCP  = 0 // the original DSCP in its bits 7 to 2, if anything
 	NextPort  = 1 // the original UDP destination port
@@ -26,7 +26,7 @@ const (
 type Shim struct {
 	Type     uint8 // 4 bits
 	NextType uint8 // 2 bits: what Next holds
-	Reserved uint8 // 2 bits, kept
+	Reserved uint8 // 2 bits, preserved
 	Length   uint8 // of INT, in words, the shim not counted
 	Next     uint16
 }
@@ -47,12 +47,12 @@ func (s *Shim) Parse(b []byte) (int, error) {
 	return ShimSize, nil
 }
 
-// MDHeader is INT-MD's instructions: what each hop shall add.
+// MDHeader is INT-MD's instructions: what each hop adds.
 type MDHeader struct {
 	Discard       bool   // a copy, to be discarded after the INT domain
 	HopsExceeded  bool   // a hop added nothing because RemainingHops was 0
 	MTUExceeded   bool   // a hop added nothing because the packet would not fit
-	Reserved      uint16 // 12 bits, kept
+	Reserved      uint16 // 12 bits, preserved
 	HopWords      uint8  // 5 bits: words that each hop adds
 	RemainingHops uint8
 	Bits          Bits
@@ -96,15 +96,17 @@ func (h *MDHeader) Parse(b []byte) (int, error) {
 	return MDHeaderSize, nil
 }
 
-// Hop is what one hop added to a packet. DS aliases the parsed bytes.
+// Hop is the metadata that one hop added to a packet. DS aliases the parsed
+// bytes.
 type Hop struct {
 	Metadata
 	DS []byte // domain-specific metadata, whole words
 }
 
-// Parse decodes b, all of which one hop added under the given instructions.
-// Unlike in a report, the domain-specific metadata precedes the value of BitLast,
-// which must be the last word: it corrects the checksum over the others.
+// Parse decodes b, the metadata that one hop added under the given
+// instructions. Unlike in a report, the domain-specific metadata precedes the
+// value of BitLast, which must be the last word: it corrects the checksum over
+// the others.
 func (h *Hop) Parse(announced Bits, b []byte) (int, error) {
 	*h = Hop{}
 	if len(b) < announced.Size() || len(b)%4 != 0 {
@@ -179,7 +181,7 @@ func (s *Stack) Parse(b []byte) (int, error) {
 	return end, nil
 }
 
-// Len is the number of hops.
+// Len returns the number of hops.
 func (s Stack) Len() int {
 	if s.Header.HopWords == 0 {
 		return 0
@@ -187,7 +189,8 @@ func (s Stack) Len() int {
 	return len(s.Hops) / (4 * int(s.Header.HopWords))
 }
 
-// Hop returns what the i-th newest hop added. It panics unless 0 ≤ i < Len.
+// Hop returns the metadata of the i-th newest hop. It panics unless 0 ≤ i <
+// Len.
 func (s Stack) Hop(i int) (h Hop) {
 	each := 4 * int(s.Header.HopWords)
 	_, _ = h.Parse(s.Header.Bits, s.Hops[i*each:(i+1)*each]) // Parse of the stack checked the size

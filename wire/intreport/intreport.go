@@ -32,11 +32,11 @@ const GroupSize = 8
 // SeqModulus is where a Group's sequence numbers wrap.
 const SeqModulus = 1 << 22
 
-// Group opens a datagram of reports, all from one piece of hardware.
+// Group opens a datagram of reports, all from one hardware unit.
 type Group struct {
 	Hardware uint8  // 6 bits: line card or pipe within the node
 	Seq      uint32 // 22 bits: counts datagrams per node, hardware and collector
-	Node     uint32 // as its administrator numbered the node
+	Node     uint32 // as configured by the operator
 }
 
 // AppendTo appends the encoded group header. Hardware and Seq are cut to their
@@ -60,13 +60,13 @@ func (g *Group) Parse(b []byte) (int, error) {
 	return GroupSize, nil
 }
 
-// Reader walks the reports of one datagram. Reset it for the next one.
+// Reader iterates over the reports of one datagram. Reset it for the next one.
 type Reader struct {
 	Group Group
 	rest  []byte
 }
 
-// Reset starts on a datagram, the payload of a UDP packet. Reports that Next
+// Reset starts a datagram, the payload of a UDP packet. Reports that Next
 // returns alias it.
 func (r *Reader) Reset(datagram []byte) error {
 	r.rest = nil

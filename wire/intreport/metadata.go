@@ -10,7 +10,7 @@ import (
 // most significant, 0, to the least, 15; the values follow in that order.
 type Bits uint16
 
-// Values a node may give. Bits 9 to 14 are reserved: Metadata keeps their words.
+// Values of a node. Bits 9 to 14 are reserved: Metadata keeps their words.
 const (
 	BitNode         Bits = 1 << 15 // in INT-MD only; reserved in a report, whose Group has the node
 	BitPorts        Bits = 1 << 14
@@ -26,7 +26,7 @@ const (
 	wide = BitIngressTime | BitEgressTime | BitLogicalPorts // 8 bytes; the others have 4
 )
 
-// Size is the length in bytes of the values that b announces.
+// Size returns the length in bytes of the values that b announces.
 func (b Bits) Size() int {
 	return 4*bits.OnesCount16(uint16(b)) + 4*bits.OnesCount16(uint16(b&wide))
 }
@@ -38,7 +38,7 @@ const max24 = 1<<24 - 1
 // and utilisation are device-specific: the format does not define them.
 type Metadata struct {
 	Bits    Bits // values on the wire
-	Missing Bits // of those, the ones the node did not know: all ones on the wire, zero here
+	Missing Bits // of those, the unknown ones: all ones on the wire, zero here
 
 	Node                          uint32
 	Ingress, Egress               uint16 // level 1 interfaces: physical ports
@@ -57,11 +57,11 @@ type Metadata struct {
 // Has reports whether the values of all bits in b are present and known.
 func (m Metadata) Has(b Bits) bool { return m.Bits&^m.Missing&b == b }
 
-// Drop reads Last as a report means it: the queue a packet was dropped from
-// and the device's code for why.
+// Drop returns Last as a report defines it: the queue a packet was dropped from
+// and the device's code for the reason.
 func (m Metadata) Drop() (queue, reason uint8) { return uint8(m.Last >> 24), uint8(m.Last >> 16) }
 
-// SetDrop sets Last and its bit as a report means them.
+// SetDrop sets Last and its bit as a report defines them.
 func (m *Metadata) SetDrop(queue, reason uint8) {
 	m.Bits |= BitLast
 	m.Last = uint32(queue)<<24 | uint32(reason)<<16
@@ -112,10 +112,10 @@ func (m Metadata) AppendTo(b []byte) []byte {
 	return b
 }
 
-// first is the bit whose value comes first.
+// first returns the bit whose value comes first.
 func (b Bits) first() Bits { return 1 << (bits.Len16(uint16(b)) - 1) }
 
-// reserved is the index of a reserved bit's word.
+// reserved returns the index of a reserved bit's word.
 func reserved(bit Bits) int { return 6 - bits.TrailingZeros16(uint16(bit)) }
 
 // set and get map each bit to the field that holds its value.

@@ -2,7 +2,7 @@ package intreport
 
 import "encoding/binary"
 
-// Type says what a report's main contents are.
+// Type is the type of a report's main contents.
 type Type uint8
 
 // Types. INT is the only one whose main contents this version of the format
@@ -13,11 +13,11 @@ const (
 	IOAM      Type = 2
 )
 
-// Inner says what a report's inner contents are.
+// Inner is the type of a report's inner contents.
 type Inner uint8
 
-// Inner contents. Those from Ethernet on are a packet, cut off where the
-// device cut it and padded to a multiple of four bytes.
+// Inner contents. Those from Ethernet on are a packet, truncated by the device
+// and padded to a multiple of four bytes.
 const (
 	InnerNone     Inner = 0
 	InnerTLV      Inner = 1 // see TLV
@@ -27,15 +27,15 @@ const (
 	InnerIPv6     Inner = 5
 )
 
-// Flags say why a report was made. The low four bits are reserved; they are
-// kept.
+// Flags are the reasons for a report. The low four bits are reserved and
+// preserved.
 type Flags uint8
 
 // Reasons for a report.
 const (
-	Dropped      Flags = 0x80 // a watched packet was dropped
-	Congested    Flags = 0x40 // a watched queue is congested
-	Tracked      Flags = 0x20 // the packet belongs to a watched flow
+	Dropped      Flags = 0x80 // a monitored packet was dropped
+	Congested    Flags = 0x40 // a monitored queue is congested
+	Tracked      Flags = 0x20 // the packet belongs to a monitored flow
 	Intermediate Flags = 0x10 // sent from the middle of the path, for INT-MD
 )
 
@@ -45,10 +45,10 @@ const (
 	intSize    = 8
 )
 
-// toEnd in the length field means: up to the end of the datagram.
+// toEnd in the length field means up to the end of the datagram.
 const toEnd = 0xff
 
-// maxMetadata is what the 8-bit count of metadata words can state.
+// maxMetadata is the largest value of the 8-bit count of metadata words.
 const maxMetadata = 4 * 0xff
 
 // Report is one individual report of a group: one event, usually about one
@@ -57,11 +57,11 @@ type Report struct {
 	Type  Type  // 4 bits
 	Inner Inner // 4 bits
 	Flags Flags
-	// ToEnd marks a report that runs to the end of its datagram. It is set for
-	// reports of 255 words and more; no report may follow.
+	// ToEnd marks a report that extends to the end of its datagram. It is set
+	// for reports of 255 words and more; no report may follow.
 	ToEnd bool
 	// MDLen is the stated length of the metadata in words. For INT it is
-	// computed from Metadata and DS; for other types it is kept as it is.
+	// computed from Metadata and DS; for other types it is preserved.
 	MDLen uint8
 
 	// Set for INT only.
@@ -157,12 +157,12 @@ func (r Report) AppendTo(b []byte) []byte {
 // TLVSize is the length of a TLV without its data.
 const TLVSize = 4
 
-// TLV is one element of inner contents of type InnerTLV, which are a row of
-// them. Data aliases the parsed bytes.
+// TLV is one element of inner contents of type InnerTLV, which are a sequence
+// of them. Data aliases the parsed bytes.
 type TLV struct {
 	// Type is 4 bits: 0 domain-specific data, 1 Ethernet, 2 IPv4, 3 IPv6.
 	Type     uint8
-	Reserved uint8 // 4 bits, kept
+	Reserved uint8 // 4 bits, preserved
 	Template uint16
 	Data     []byte // whole words, at most 255
 }

@@ -50,8 +50,8 @@ var (
 	ErrCapacity = errors.New("label: packet slice has no spare capacity")
 )
 
-// Option opens a label block. It says what the packet was and how many labels
-// follow.
+// Option opens a label block. It holds the packet's original protocol and the
+// number of labels that follow.
 type Option struct {
 	NextHeader model.Proto // protocol of the original packet, never Proto
 	// Num is INT_num: the number of labels, plus MaxHop if the packet belongs

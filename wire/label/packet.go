@@ -14,26 +14,26 @@ const (
 	len6At, proto6At, header6  = 4, 6, 40
 )
 
-// Params is how a switch labels. The zero Params is usable.
+// Params is how a switch labels a packet. The zero Params is usable.
 type Params struct {
-	MaxHop   uint8 // most labels a packet may carry; 0 means DefaultMaxHop
-	MTU      int   // maxLength IP packet to make, in bytes; 0 means what IP can state
-	Specific bool  // the packet's flow shall be labelled by every switch
+	MaxHop   uint8 // maximum labels of a packet; 0 means DefaultMaxHop
+	MTU      int   // longest IP packet to make, in bytes; 0 means the limit of IP
+	Specific bool  // every switch must label the packet's flow
 }
 
 // packet is an IP packet that Push and Strip may change.
 type packet struct {
-	b      []byte // all the caller gave, trailing bytes included
+	b      []byte // all bytes of the caller, trailing bytes included
 	header int    // length of the IP header: where labels go
 	length int    // of the IP packet; bytes of b beyond it are link padding
 	v6     bool
 	proto  model.Proto
 }
 
-// parse reads an IP header and checks all that a change would build on.
+// parse reads an IP header and checks all fields that a change depends on.
 //
-// It fills p in place, as Push and Strip pass it on by pointer: a copy of what
-// was just written in small pieces costs more than the header's checksum.
+// It fills p in place, as Push and Strip pass it by pointer: a copy of what was
+// just written in small pieces costs more than the header's checksum.
 func (p *packet) parse(b []byte) error {
 	*p = packet{b: b}
 	switch {
@@ -72,7 +72,7 @@ func (p *packet) block() (k Block, err error) {
 		return k, nil
 	}
 	if _, err = k.Parse(p.b[p.header:p.length]); err != nil {
-		// A block cut off by the packet's end is as wrong as any other.
+		// A block truncated by the packet's end is as invalid as any other.
 		return k, ErrBlock
 	}
 	return k, nil
@@ -96,7 +96,7 @@ func (p *packet) setLengthAndProto(length int, proto model.Proto) {
 	be.PutUint16(p.b[check4At:], check)
 }
 
-// maxLength is the length IP's own length field allows.
+// maxLength returns the limit of IP's length field.
 func (p *packet) maxLength() int {
 	if p.v6 {
 		return header6 + math.MaxUint16
@@ -120,9 +120,9 @@ func Inspect(pkt []byte) (Block, error) {
 // it needs FirstGrowth bytes for the first label and ItemSize for any other.
 // Bytes after the end of the IP packet, such as Ethernet padding, move along.
 //
-// The packet's first label fixes its MaxHop and whether it is Specific; later
-// switches follow it whatever their own Params say. On an error pkt is
-// unchanged and should be sent on without this label.
+// The packet's first label sets its MaxHop and whether it is Specific; later
+// switches follow it whatever their own Params. On an error pkt is unchanged
+// and should be forwarded without this label.
 func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
 	// The common case is handled here: IPv4 without options that gets its first
 	// label. All other packets, and every error, are left to pushAny, which would
@@ -139,7 +139,8 @@ func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
 	if hops == 0 {
 		hops = DefaultMaxHop
 	}
-	// A sum of swapped words is the swapped sum: right is 0xffff either way.
+	// A sum of swapped words is the swapped sum: 0xffff is correct in both byte
+	// orders.
 	le := binary.LittleEndian
 	sum := uint64(le.Uint32(h[0:])) + uint64(le.Uint32(h[4:])) + uint64(le.Uint32(h[8:])) + uint64(le.Uint32(h[12:])) + uint64(le.Uint32(h[16:]))
 	sum = sum>>32 + sum&0xffffffff
@@ -162,7 +163,7 @@ func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
 	be.PutUint32(h[header:], uint32(uint8(ttlProto))<<24|uint32(num)<<16|uint32(hops)<<8|Version)
 	item.putIdentity((*[ItemSize / 2]byte)(h[header+OptionSize:]))
 	item.putState((*[ItemSize / 2]byte)(h[header+OptionSize+ItemSize/2:]))
-	// Both words that change, at once; RFC 1624 as in checksum.Update.
+	// Both changed words at once; RFC 1624 as in checksum.Update.
 	labelled := ttlProto&0xff00 | uint16(Proto)
 	sum = uint64(^check) + uint64(^uint16(length)) + uint64(length+FirstGrowth) + uint64(^ttlProto) + uint64(labelled)
 	sum = sum>>16 + sum&0xffff
@@ -216,7 +217,7 @@ func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 	return out, nil
 }
 
-// firstOption makes the option of a packet that has no label yet.
+// firstOption returns the option of a packet that has no label yet.
 func (p *packet) firstOption(how Params) (Option, error) {
 	// 0xffff is zero too in this arithmetic, and headers with it exist, but
 	// updating brings it back as 0x0000: the packet would not be restored.
@@ -236,10 +237,10 @@ func (p *packet) firstOption(how Params) (Option, error) {
 	return o, nil
 }
 
-// Strip takes all labels off and returns the packet as it was before the
-// firstOption: equal to it in every byte, except for what routers changed in its
-// header since, such as the TTL. It works in place; a packet without labels
-// comes back as it is. On an error pkt is unchanged.
+// Strip removes all labels and returns the packet as it was before the first:
+// equal in every byte, except for header fields that routers changed since,
+// such as the TTL. It works in place; a packet without labels is returned
+// unchanged. On an error pkt is unchanged.
 func Strip(pkt []byte) ([]byte, error) {
 	var p packet
 	if err := p.parse(pkt); err != nil {

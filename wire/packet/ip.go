@@ -25,8 +25,8 @@ func (h *IP) parse4(b []byte, at int) error {
 	size := int(p[0]&0xf) * 4
 	length := int(be.Uint16(p[2:]))
 	if length == 0 {
-		// A host that leaves segmentation to its NIC writes 0 into what it
-		// captures; the frame's end is the packet's.
+		// With segmentation offload a host captures a length of 0; the frame's
+		// end is the packet's.
 		length = len(p)
 	}
 	if p[0]>>4 != 4 || size < IPv4Size || length < size {
@@ -78,7 +78,7 @@ func (h *IP) parse6(b []byte, at int) error {
 	}
 	length := IPv6Size + int(be.Uint16(p[4:]))
 	if length == IPv6Size && p[6] != noNext {
-		length = len(p) // as for IPv4; a jumbogram says so too
+		length = len(p) // as for IPv4; a jumbogram has 0 too
 	}
 	if length > len(p) {
 		h.Flags = Truncated
@@ -113,7 +113,7 @@ func (h *IP) parse6(b []byte, at int) error {
 		}
 		size += n
 		if h.Flags.Has(NoPorts) {
-			// A later fragment: what follows is the middle of something.
+			// A later fragment: what follows is not a header.
 			h.Transport, h.Payload = uint32(at+size), uint32(at+size)
 			return nil
 		}
@@ -123,9 +123,10 @@ func (h *IP) parse6(b []byte, at int) error {
 	return nil
 }
 
-// skipLabels reads an INT-label block and puts the protocol it displaced into
-// the key, so that a labelled packet has the key of the packet it labels.
-// Another experiment's packet under the same protocol number is left as it is.
+// skipLabels skips an INT-label block and puts the protocol it replaced into
+// the key, so that a labelled packet has the key of the original packet.
+// Packets of other experiments under the same protocol number are left
+// unchanged.
 func (h *IP) skipLabels(p []byte) (int, error) {
 	var opt label.Option
 	if _, err := opt.Parse(p); err == label.ErrBlock {
@@ -139,8 +140,8 @@ func (h *IP) skipLabels(p []byte) (int, error) {
 	return opt.BlockSize(), nil
 }
 
-// skipExtension steps over one IPv6 extension header; known is false at the
-// parseTransport header.
+// skipExtension skips one IPv6 extension header; known is false at the
+// transport header.
 func (h *IP) skipExtension(p []byte) (n int, known bool, err error) {
 	switch h.Key.Proto {
 	case hopByHop, routing, destOptions, authHeader, fragment:
@@ -173,14 +174,14 @@ func (h *IP) skipExtension(p []byte) (n int, known bool, err error) {
 	return n, true, nil
 }
 
-// markUnread ends the reading of an IP packet whose rest cannot be understood.
+// markUnread ends the parsing of an IP packet whose rest cannot be parsed.
 func (h *IP) markUnread(p []byte, at, size int, err error) {
 	h.Flags |= NoPorts | flagFor(h, err)
 	h.Transport, h.Payload = uint32(at+size), uint32(at+len(p))
 }
 
-// parseTransport reads the transport header: p from it to the end of the packet,
-// which lies at offset at of the frame.
+// parseTransport parses the transport header: p is the packet from it on, at
+// offset at of the frame.
 func (h *IP) parseTransport(p []byte, at int) {
 	be := binary.BigEndian
 	h.Transport, h.Payload = uint32(at), uint32(at)
@@ -219,8 +220,8 @@ func (h *IP) parseTransport(p []byte, at int) {
 	}
 }
 
-// parseTruncatedTransport takes what a mirror that keeps few bytes leaves of a transport
-// header: the ports come first.
+// parseTruncatedTransport parses the start of a transport header that was
+// truncated: the ports come first.
 func (h *IP) parseTruncatedTransport(p []byte, at int) {
 	h.Flags |= flagFor(h, ErrShort)
 	h.Payload = uint32(at + len(p))

@@ -16,7 +16,7 @@ type IPv4 struct {
 	FragOff  uint16 // in units of 8 bytes, 13 bits
 	TTL      uint8
 	Proto    model.Proto
-	Checksum uint16 // as on the wire; Sum says what it should be
+	Checksum uint16 // as on the wire; Sum computes the correct one
 	Src, Dst uint32 // host order; model.Addr4 makes an Addr
 	Options  []byte // aliases the input of Parse; padded to four bytes, at most 40
 }
@@ -33,7 +33,7 @@ const IPv4Size = 20
 // Size is the length of the encoded header.
 func (h IPv4) Size() int { return IPv4Size + len(h.options()) }
 
-// options is what fits: whole words, at most ten.
+// options returns the options that fit: whole words, at most ten.
 func (h IPv4) options() []byte { return h.Options[:min(len(h.Options)&^3, 40)] }
 
 // AppendTo appends the encoded header, its checksum as the field says.

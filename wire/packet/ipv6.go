@@ -19,7 +19,7 @@ type IPv6 struct {
 // IPv6Size is the length of an encoded IPv6 header.
 const IPv6Size = 40
 
-// Extension headers that Packet steps over.
+// Extension headers that Packet skips.
 const (
 	hopByHop    = 0
 	routing     = 43

@@ -7,16 +7,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// fastSize is where the last header that parseFast reads may end: a
-// TCP header, or UDP and the base transport header of RoCEv2. Both come out at
-// the same length, and every Ethernet frame is longer.
+// fastSize is where the last header that parseFast reads may end: a TCP header,
+// or UDP and the base transport header of RoCEv2. Both have the same length,
+// and every Ethernet frame is longer.
 const fastSize = EthernetSize + IPv4Size + TCPSize
 
-// parseFast reads the frames that nearly all traffic consists of: TCP, UDP
-// and RoCEv2 in IPv4 without VLAN tag, option, fragment, tunnel or cut. It
-// reports false for the rest, and sets then nothing. On a 100-byte TCP frame
-// it takes about half of parseAny's time (BenchmarkParse): the headers have
-// fixed offsets, so one length check covers all loads.
+// parseFast parses the frames of nearly all traffic: TCP, UDP and RoCEv2 in
+// IPv4 without VLAN tag, option, fragment, tunnel or truncation. It returns
+// false for others, and then sets nothing. On a 100-byte TCP frame it takes
+// about half of parseAny's time (BenchmarkParse): the headers have fixed
+// offsets, so one length check covers all loads.
 func (p *Packet) parseFast(b []byte) bool {
 	be := binary.BigEndian
 	if len(b) < fastSize {
@@ -59,7 +59,7 @@ func (p *Packet) parseFast(b []byte) bool {
 	}
 
 	// Every field is written once, without clearing the whole Packet first:
-	// Inner is half of it, and only a tunnelled packet leaves something there.
+	// Inner is half of it, and only a tunnelled packet leaves data there.
 	if p.Depth > 1 {
 		p.Inner = IP{}
 	}

@@ -18,10 +18,10 @@ type BTH struct {
 	PKey      uint16 // partition key
 	FECN      bool   // forward congestion notification
 	BECN      bool   // backward congestion notification: set in a CNP
-	Resv6     uint8  // reserved, 6 bits, kept
+	Resv6     uint8  // reserved, 6 bits, preserved
 	DestQP    QPN    // 24 bits
-	AckReq    bool   // the sender wants an acknowledgement of this packet
-	Resv7     uint8  // reserved, 7 bits, kept
+	AckReq    bool   // the sender requests an acknowledgement of this packet
+	Resv7     uint8  // reserved, 7 bits, preserved
 	PSN       PSN    // 24 bits
 }
 

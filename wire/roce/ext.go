@@ -2,7 +2,7 @@ package roce
 
 import "encoding/binary"
 
-// RETH says where in the responder's memory a write or read goes.
+// RETH is the address in the responder's memory of a write or read.
 type RETH struct {
 	VA     uint64 // virtual address in the registered region
 	RKey   uint32 // remote key of the region
@@ -30,7 +30,7 @@ func (h *RETH) Parse(b []byte) (int, error) {
 	return RETHSize, nil
 }
 
-// AtomicETH asks for one atomic operation on a 64-bit word.
+// AtomicETH requests one atomic operation on a 64-bit word.
 type AtomicETH struct {
 	VA      uint64 // virtual address, a multiple of 8
 	RKey    uint32 // remote key of the region

@@ -1,9 +1,8 @@
 package roce
 
 // Packet is a UDP payload up to its invariant CRC: the base header, the
-// extension headers its opcode calls for, and the payload. Extension headers
-// that the opcode does not call for are zero after Parse and ignored by
-// AppendTo.
+// extension headers of its opcode, and the payload. Other extension headers are
+// zero after Parse and ignored by AppendTo.
 type Packet struct {
 	BTH       BTH
 	RETH      RETH         // WriteFirst, WriteOnly, WriteOnlyImm, ReadRequest
@@ -49,8 +48,8 @@ var extensions = [256]extension{
 }
 
 // AppendTo appends the packet without an invariant CRC, which also covers the
-// IP and UDP headers: see AppendICRC. It pads nothing; the caller brings a
-// Payload whose length is a multiple of 4.
+// IP and UDP headers: see AppendICRC. It adds no padding: the length of Payload
+// must be a multiple of 4.
 func (p *Packet) AppendTo(b []byte) []byte {
 	b = p.BTH.AppendTo(b)
 	ext := extensions[p.BTH.Opcode]
@@ -72,16 +71,16 @@ func (p *Packet) AppendTo(b []byte) []byte {
 	return append(b, p.Payload...)
 }
 
-// Parse decodes a whole UDP payload whose invariant CRC has been cut off, and
-// returns the bytes it used: all of b. Payload aliases b.
+// Parse decodes a whole UDP payload without its invariant CRC, and returns the
+// bytes it used: all of b. Payload aliases b.
 func (p *Packet) Parse(b []byte) (int, error) {
 	*p = Packet{}
 	at, err := p.BTH.Parse(b)
 	if err != nil {
 		return 0, err
 	}
-	// Every step below parses what is left, so a short packet is found by the
-	// header that does not fit; the errors are one and the same.
+	// Every step below parses the rest, so a short packet is found by the
+	// header that does not fit; all return the same error.
 	step := func(n int, e error) {
 		at += n
 		if e != nil {
@@ -114,8 +113,8 @@ func (p *Packet) Parse(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Data is the payload without its padding. It is empty when BTH.PadCount is
-// more than the payload, which Parse lets no packet have.
+// Data returns the payload without its padding. It is empty if BTH.PadCount is
+// more than the payload, which Parse rejects.
 func (p *Packet) Data() []byte {
 	return p.Payload[:max(0, len(p.Payload)-int(p.BTH.PadCount))]
 }
