@@ -61,7 +61,10 @@ func NewFamily(g Geometry, seed uint64) (Family, error) {
 	if err := g.Check(); err != nil {
 		return Family{}, err
 	}
-	f := Family{Geometry: g, groups: int(g.FilterHashes / GroupBits), words: uint64(g.FilterBits / 64), cells: uint64(g.TableCells)}
+	f := Family{
+		Geometry: g, groups: int(g.FilterHashes / GroupBits), words: uint64(g.FilterBits / 64),
+		cells: uint64(g.TableCells),
+	}
 	random := splitMix(seed)
 	for i := range f.seed {
 		f.seed[i] = random.next()

@@ -83,7 +83,10 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 		return nil, err
 	}
 	n := g.Cells()
-	s := &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), sums: make([]flowSum[K], n)}
+	s := &Set[K]{
+		family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n),
+		sums: make([]flowSum[K], n),
+	}
 	s.clearRecent()
 	return s, nil
 }

@@ -33,7 +33,9 @@ type agentHost struct {
 // NewAgents runs an agent in every host that has a config. Tick is how often
 // they check flows without acknowledgements; onRequest is called with every
 // diagnosis request, at the time of its host's clock.
-func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, onRequest func(at model.Time, t agent.DiagnosisRequest)) (*Agents, error) {
+func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config,
+	onRequest func(at model.Time, t agent.DiagnosisRequest),
+) (*Agents, error) {
 	if tick <= 0 {
 		return nil, fmt.Errorf("simhost: agent tick %v, want more than 0", tick)
 	}

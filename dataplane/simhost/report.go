@@ -83,7 +83,10 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 	}
 	var err error
 	// Carriers take a datagram at once, and no answers are carried back.
-	r.packer, err = reporter.New(reporter.Config{Reporter: s.sw.ID, DatagramBytes: size, MaxDatagrams: 2, Linger: cfg.Linger})
+	r.packer, err = reporter.New(reporter.Config{
+		Reporter: s.sw.ID, DatagramBytes: size, MaxDatagrams: 2,
+		Linger: cfg.Linger,
+	})
 	if err != nil {
 		return fmt.Errorf("simhost: %w", err)
 	}

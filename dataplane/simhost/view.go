@@ -14,7 +14,8 @@ const ethernetSize = packet.EthernetSize
 // index is out of bounds.
 var kinds = [8]inswitch.Kind{
 	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
-	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA, sim.KindOther: inswitch.NotRDMA,
+	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA,
+	sim.KindOther: inswitch.NotRDMA,
 }
 
 // fillView fills the view of a packet. It runs for every packet, so it copies

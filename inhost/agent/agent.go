@@ -21,7 +21,10 @@ const (
 	FollowUp                     // the analysis requested another poll
 )
 
-var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", CompletionTime: "completion time", RoundRobin: "round robin", FollowUp: "follow-up"}
+var reasonNames = [...]string{
+	RTT: "round-trip time", Age: "unacknowledged", Rate: "rate",
+	CompletionTime: "completion time", RoundRobin: "round robin", FollowUp: "follow-up",
+}
 
 // String returns the reason's name.
 func (r Reason) String() string { return reasonNames[r] }
@@ -52,20 +55,26 @@ type Config struct {
 // DefaultConfig detects three times the base round-trip time and polls a flow
 // at most every 3 ms.
 func DefaultConfig(host model.NodeID) Config {
-	return Config{Host: host, RTTFactor: 3, MinRepollInterval: 3 * time.Millisecond, MinHostInterval: 10 * time.Microsecond, HopLimit: 32}
+	return Config{
+		Host: host, RTTFactor: 3, MinRepollInterval: 3 * time.Millisecond,
+		MinHostInterval: 10 * time.Microsecond, HopLimit: 32,
+	}
 }
 
 // Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.RTTLimit < 0 || c.RTTLimit == 0 && !(c.RTTFactor > 1):
-		return fmt.Errorf("agent: RTT limit %v, RTT factor %v, want a limit above 0 or a factor above 1", c.RTTLimit, c.RTTFactor)
+		return fmt.Errorf("agent: RTT limit %v, RTT factor %v, want a limit above 0 or a factor above 1", c.RTTLimit,
+			c.RTTFactor)
 	case c.MinRateShare < 0 || c.MinRateShare > 1 || c.MinRateShare > 0 && c.RateWindow <= 0:
-		return fmt.Errorf("agent: minimum rate share %v in windows of %v, want 0 to 1 and a window", c.MinRateShare, c.RateWindow)
+		return fmt.Errorf("agent: minimum rate share %v in windows of %v, want 0 to 1 and a window", c.MinRateShare,
+			c.RateWindow)
 	case c.CompletionFactor < 0 || c.CompletionFactor > 0 && c.CompletionFactor < 1:
 		return fmt.Errorf("agent: completion factor %v, want 0 or at least 1", c.CompletionFactor)
 	case c.RoundRobinInterval < 0 || c.MinRepollInterval < 0 || c.MinHostInterval < 0:
-		return fmt.Errorf("agent: round-robin interval %v, repoll interval %v, host interval %v; want none below 0", c.RoundRobinInterval, c.MinRepollInterval, c.MinHostInterval)
+		return fmt.Errorf("agent: round-robin interval %v, repoll interval %v, host interval %v; want none below 0",
+			c.RoundRobinInterval, c.MinRepollInterval, c.MinHostInterval)
 	case c.HopLimit == 0:
 		return fmt.Errorf("agent: hop limit 0, want at least 1")
 	}
@@ -283,15 +292,20 @@ func (a *Agent) rttLimit(w *watchedFlow) time.Duration {
 }
 
 // request returns a diagnosis request unless the last poll was too recent.
-func (a *Agent) request(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value, limit time.Duration) (DiagnosisRequest, bool) {
-	if w.polledBefore && now.Sub(w.polled) < a.cfg.MinRepollInterval || a.polled && now.Sub(a.last) < a.cfg.MinHostInterval {
+func (a *Agent) request(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value,
+	limit time.Duration,
+) (DiagnosisRequest, bool) {
+	if w.polledBefore && now.Sub(w.polled) < a.cfg.MinRepollInterval || a.polled &&
+		now.Sub(a.last) < a.cfg.MinHostInterval {
 		a.stats.Suppressed++
 		return DiagnosisRequest{}, false
 	}
 	return a.newRequest(now, key, w, why, value, limit), true
 }
 
-func (a *Agent) newRequest(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value, limit time.Duration) DiagnosisRequest {
+func (a *Agent) newRequest(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value,
+	limit time.Duration,
+) DiagnosisRequest {
 	w.polled, w.polledBefore = now, true
 	a.last, a.polled = now, true
 	a.number++

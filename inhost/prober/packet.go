@@ -116,7 +116,10 @@ func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
 	size := left - ipSize(p.Key.V6)
 	switch p.Key.Proto {
 	case model.TCP:
-		b = packet.TCP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Seq: p.Seq, Ack: p.Ack, Flags: uint16(p.TCPFlags)}.AppendTo(b)
+		b = packet.TCP{
+			SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Seq: p.Seq, Ack: p.Ack,
+			Flags: uint16(p.TCPFlags),
+		}.AppendTo(b)
 	case model.UDP:
 		b = packet.UDP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Length: uint16(size)}.AppendTo(b)
 	}
@@ -148,9 +151,15 @@ func appendIP(b []byte, k model.FlowKey, size int, ttl, tos uint8, id uint16) []
 		ttl = DefaultTTL
 	}
 	if k.V6 {
-		return packet.IPv6{TrafficClass: tos, Length: uint16(size - packet.IPv6Size), NextHeader: k.Proto, HopLimit: ttl, Src: k.Src, Dst: k.Dst}.AppendTo(b)
+		return packet.IPv6{
+			TrafficClass: tos, Length: uint16(size - packet.IPv6Size), NextHeader: k.Proto, HopLimit: ttl,
+			Src: k.Src, Dst: k.Dst,
+		}.AppendTo(b)
 	}
-	h := packet.IPv4{TOS: tos, Length: uint16(size), ID: id, Flags: packet.DontFragment, TTL: ttl, Proto: k.Proto, Src: k.Src.V4(), Dst: k.Dst.V4()}
+	h := packet.IPv4{
+		TOS: tos, Length: uint16(size), ID: id, Flags: packet.DontFragment, TTL: ttl, Proto: k.Proto,
+		Src: k.Src.V4(), Dst: k.Dst.V4(),
+	}
 	h.Checksum = h.Sum()
 	return h.AppendTo(b)
 }

@@ -26,7 +26,10 @@ type Config struct {
 // DefaultConfig probes with at most 100 Mb/s: a thousandth of a port, and ten
 // times that of mirrors over five hops.
 func DefaultConfig(host model.NodeID) Config {
-	return Config{Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB}, MaxSeries: 256}
+	return Config{
+		Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB},
+		MaxSeries: 256,
+	}
 }
 
 // Check returns an error for the first invalid field.
@@ -58,7 +61,8 @@ var ErrFull = errors.New("prober: too many series")
 func (s *Series) Check() error {
 	switch {
 	case len(s.Patterns) == 0 || s.Count == 0:
-		return fmt.Errorf("prober: series %d of %d probes of %d patterns, want at least one of each", s.ID, s.Count, len(s.Patterns))
+		return fmt.Errorf("prober: series %d of %d probes of %d patterns, want at least one of each", s.ID, s.Count,
+			len(s.Patterns))
 	case s.Interval <= 0:
 		return fmt.Errorf("prober: series %d at an interval of %v, want more than 0", s.ID, s.Interval)
 	}

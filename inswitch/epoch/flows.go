@@ -39,7 +39,10 @@ func (t *telemetry) flowRecord(ev *inswitch.Event, at uint64) *flowRecord {
 		}
 		t.evict(&f.Flow)
 	}
-	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key, First: time.Duration(t.now.offset(ev.Now))}
+	f.Flow = epoch.Flow{
+		Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key,
+		First: time.Duration(t.now.offset(ev.Now)),
+	}
 	return f
 }
 

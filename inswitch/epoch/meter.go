@@ -41,11 +41,13 @@ func (t *telemetry) hadTraffic(in, out model.PortID) bool {
 		if t.meters[class] == nil {
 			continue
 		}
-		if h := t.occupancy.pair(in, out, model.Priority(class)); t.occupancy.current(h, out, model.Priority(class)).packets > 0 {
+		if h := t.occupancy.pair(in, out, model.Priority(class)); t.occupancy.current(h, out,
+			model.Priority(class)).packets > 0 {
 			return true
 		}
 		for i := range t.cfg.Epochs {
-			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) {
+			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 &&
+				t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) {
 				return true
 			}
 		}

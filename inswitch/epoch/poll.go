@@ -109,7 +109,9 @@ type visit struct {
 
 // unseenFlags returns the bits of a flag that were not seen before, and records
 // them.
-func (s *pollHistory) unseenFlags(now model.Time, again time.Duration, ev poll.Event, in model.PortID, flag poll.Flag) poll.Flag {
+func (s *pollHistory) unseenFlags(now model.Time, again time.Duration, ev poll.Event, in model.PortID,
+	flag poll.Flag,
+) poll.Flag {
 	for i := range s.ring {
 		v := &s.ring[i]
 		if v.flag != 0 && v.event == ev && v.in == in && now.Sub(v.at) < again {

@@ -52,7 +52,8 @@ func (p *Program) Stages() inswitch.Stages {
 	if !p.ownsTelemetry {
 		return inswitch.StageSet(inswitch.Timer) | inswitch.NonIPIngress
 	}
-	return inswitch.StageSet(inswitch.Enqueue, inswitch.PFC, inswitch.Timer) | inswitch.QueuedDequeue | inswitch.NonIPIngress
+	return inswitch.StageSet(inswitch.Enqueue, inswitch.PFC,
+		inswitch.Timer) | inswitch.QueuedDequeue | inswitch.NonIPIngress
 }
 
 // Stats returns the current counters.

@@ -70,8 +70,9 @@ func (t *telemetry) addRecent(ev *inswitch.Event, at uint64, f *flowRecord) {
 	lane := lane(ev.Out, ev.Priority)
 	*k = recentFlow{
 		id: flowID(ev.Packet.KeyID, lane), in: ev.In, at: uint32(at),
-		queue: &t.queues[lane], pair: t.occupancy.pair(ev.In, ev.Out, ev.Priority), first: &t.occupancy.flows[at&t.occupancy.mask],
-		flow: f, port: t.portEpoch(ev.Out, ev.Priority), meter: t.meter(ev.In, ev.Out, ev.Priority),
+		queue: &t.queues[lane], pair: t.occupancy.pair(ev.In, ev.Out, ev.Priority),
+		first: &t.occupancy.flows[at&t.occupancy.mask],
+		flow:  f, port: t.portEpoch(ev.Out, ev.Priority), meter: t.meter(ev.In, ev.Out, ev.Priority),
 	}
 	f.recentSlot = uint16(slot + 1)
 }

@@ -69,7 +69,10 @@ func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitc
 func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	t, b := p.tel, &s.builder
 	t.flushAllCounts()
-	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.EpochLength, Dropped: uint32(p.tel.stats.EvictedLost)}
+	head := epoch.Header{
+		Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.EpochLength,
+		Dropped: uint32(p.tel.stats.EvictedLost),
+	}
 	if p.cfg.FlowSlots == 0 {
 		head.Flags |= epoch.NoFlows
 	}
@@ -117,7 +120,8 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 		class := model.Priority(c)
 		for i := range table {
 			in, out := model.PortID(i/side%side), model.PortID(i%side)
-			if m := &table[i]; m.packets > 0 && (t.shouldReport(m.number, out, class, now) || t.leadsToPausedPort(m, in, out, now)) {
+			if m := &table[i]; m.packets > 0 && (t.shouldReport(m.number, out, class, now) ||
+				t.leadsToPausedPort(m, in, out, now)) {
 				b.AddMeter(epoch.Meter{Epoch: m.number, In: in, Out: out, Priority: class, Packets: m.packets, Bytes: m.bytes})
 			}
 		}
@@ -139,7 +143,10 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	for i := range t.occupancy.flows {
 		w := &t.occupancy.flows[i]
 		if h := t.occupancy.current(&w.backlog, w.out, w.class); h.packets > 0 {
-			b.AddFlowBacklog(&epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{In: w.in, Out: w.out, Priority: w.class, Packets: h.packets, Bytes: h.bytes}, Key: w.key})
+			b.AddFlowBacklog(&epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{
+				In: w.in, Out: w.out, Priority: w.class,
+				Packets: h.packets, Bytes: h.bytes,
+			}, Key: w.key})
 		}
 	}
 	for _, table := range t.flows {
@@ -192,7 +199,10 @@ func (p *Program) emitChunk(act *inswitch.Actions, chunk []byte) {
 // for another.
 func (p *Program) reportReference(act *inswitch.Actions, s *snapshot, a pollArrival) {
 	c := epoch.Chunk{
-		Header:  epoch.Header{Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.event, Snapshot: s.taken, EpochLength: p.cfg.EpochLength},
+		Header: epoch.Header{
+			Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.event, Snapshot: s.taken,
+			EpochLength: p.cfg.EpochLength,
+		},
 		Total:   1,
 		Records: epoch.PollRef{ReceivedAt: a.at}.AppendTo(nil),
 	}

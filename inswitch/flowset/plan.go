@@ -70,7 +70,8 @@ func Plan(flows int, target float64, mode Mode) (Sizing, error) {
 	s := Sizing{Flows: flows, Target: target, Mode: mode}
 	column := slices.IndexFunc(successes[:], func(have float64) bool { return have >= target })
 	if !(target > 0) || column < 0 {
-		return s, fmt.Errorf("plan flowset: target %v, want more than 0 and at most %v, the largest measured", target, successes[len(successes)-1])
+		return s, fmt.Errorf("plan flowset: target %v, want more than 0 and at most %v, the largest measured", target,
+			successes[len(successes)-1])
 	}
 	if flows < 1 || flows > maxFlows {
 		return s, fmt.Errorf("plan flowset: %d flows, want 1 to %d", flows, maxFlows)

@@ -88,7 +88,8 @@ func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.I
 // Observe mirrors a packet if there is a reason to.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	p.stats.Packets++
-	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.noRulesOrSample && ev.Packet.DSCP&p.cfg.DebugMask == 0 {
+	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.noRulesOrSample &&
+		ev.Packet.DSCP&p.cfg.DebugMask == 0 {
 		return // most packets: no further reason concerns RDMA data and ACKs
 	}
 	why := p.mirrorReason(ev)
@@ -133,7 +134,8 @@ func (p *Program) mirrorReason(ev *inswitch.Event) (why mirror.Reasons) {
 		}
 		return why
 	}
-	if p.cfg.TCPFlags && pkt.Key.Proto == model.TCP && packet.TCPFlags(pkt.TCPFlags)&(packet.SYN|packet.FIN|packet.RST) != 0 {
+	if p.cfg.TCPFlags && pkt.Key.Proto == model.TCP &&
+		packet.TCPFlags(pkt.TCPFlags)&(packet.SYN|packet.FIN|packet.RST) != 0 {
 		why |= mirror.Flag
 	}
 	if p.cfg.Protocol && isControlProtocol(ev) {
@@ -236,7 +238,10 @@ func (p *Program) sendReport(why mirror.Reasons, ev *inswitch.Event, act *inswit
 		m.Out, _ = ev.Switch.Route(pkt.Outer)
 	}
 	p.data = m.AppendTo(p.data[:0])
-	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List + dta.ListID(p.shard(pkt.Key, p.cfg.Lists)), Data: p.data})
+	act.Report(dta.Report{
+		Primitive: dta.Append, List: p.cfg.List + dta.ListID(p.shard(pkt.Key, p.cfg.Lists)),
+		Data: p.data,
+	})
 }
 
 // sendERSPAN sends the mirror as an ERSPAN packet, as SONiC switches do.

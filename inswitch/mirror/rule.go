@@ -54,7 +54,8 @@ func (r *Rule) Check() error {
 	case r.SrcPorts.Lo > r.SrcPorts.Hi:
 		return fmt.Errorf("mirror: rule %q: source ports %d to %d, want them ascending", r.Name, r.SrcPorts.Lo, r.SrcPorts.Hi)
 	case r.DstPorts.Lo > r.DstPorts.Hi:
-		return fmt.Errorf("mirror: rule %q: destination ports %d to %d, want them ascending", r.Name, r.DstPorts.Lo, r.DstPorts.Hi)
+		return fmt.Errorf("mirror: rule %q: destination ports %d to %d, want them ascending", r.Name, r.DstPorts.Lo,
+			r.DstPorts.Hi)
 	case r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4():
 		return fmt.Errorf("mirror: rule %q: from %v to %v, want one family", r.Name, r.Src, r.Dst)
 	case r.TCPFlags&^r.TCPMask != 0:
@@ -260,7 +261,8 @@ func (t *ruleTable) addRule(r *Rule, bit uint64) {
 // match returns the rule that applies to a packet, or nil.
 func (t *ruleTable) match(ev *inswitch.Event) *Rule {
 	pkt := ev.Packet
-	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.rulesFor(number(pkt.EtherType)) & t.vlan.rulesFor(number(pkt.VLAN))
+	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63]
+	set &= t.ether.rulesFor(number(pkt.EtherType)) & t.vlan.rulesFor(number(pkt.VLAN))
 	if pkt.Outer == pkt.Key {
 		set &= t.matchHeader(pkt.Key, pkt)
 	} else {

@@ -203,7 +203,8 @@ func (r *Reporter) Tick(now model.Time) {
 	if now >= r.resendAfter {
 		r.resend(now)
 	}
-	if r.cfg.BeaconInterval > 0 && r.stats.Packed > 0 && r.ready == 0 && r.writer.Count() == 0 && now.Sub(r.lastCompleted) >= r.cfg.BeaconInterval {
+	if r.cfg.BeaconInterval > 0 && r.stats.Packed > 0 && r.ready == 0 && r.writer.Count() == 0 &&
+		now.Sub(r.lastCompleted) >= r.cfg.BeaconInterval {
 		r.complete(now)
 	}
 }

@@ -43,8 +43,8 @@ func read(t interface{ Fatalf(string, ...any) }, datagram []byte) (seqs []dta.Se
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"reporter: datagram size 11, want at least 12": func(c *Config) { c.DatagramBytes = 11 },
-		"reporter: datagram queue 0, want at least 1":           func(c *Config) { c.MaxDatagrams = 0 },
-		"reporter: max resends -1, want at least 0":          func(c *Config) { c.MaxResends = -1 },
+		"reporter: datagram queue 0, want at least 1":  func(c *Config) { c.MaxDatagrams = 0 },
+		"reporter: max resends -1, want at least 0":    func(c *Config) { c.MaxResends = -1 },
 	} {
 		cfg := DefaultConfig(1, 0)
 		change(&cfg)

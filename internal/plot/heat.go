@@ -26,7 +26,8 @@ func (h Heat) SVG() string {
 	f := Margins{Left: 150, Top: 44, Right: 20, Bottom: 48}.frame(NewFile(heatWidth, height, h.Title), heatWidth, height)
 	f.Raw("<style>")
 	for i := range heatShades + 1 {
-		f.Raw(".h", strconv.Itoa(i), "{fill:var(--c4);fill-opacity:", strconv.FormatFloat(0.04+0.96*float64(i)/heatShades, 'f', 2, 64), "}")
+		f.Raw(".h", strconv.Itoa(i), "{fill:var(--c4);fill-opacity:", strconv.FormatFloat(0.04+0.96*float64(i)/heatShades,
+			'f', 2, 64), "}")
 	}
 	f.Raw("</style>")
 	f.Text(f.Left, 22, "heading", h.Title)

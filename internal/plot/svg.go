@@ -91,7 +91,8 @@ func (s *SVG) Text(x, y float64, class, content string) {
 
 // UpText is text that reads upwards, for the axis on the left.
 func (s *SVG) UpText(x, y float64, class, content string) {
-	s.Raw(`<text transform="translate(`, Num(x), " ", Num(y), `) rotate(-90)" class="`, class, `">`, Escape(content), "</text>")
+	s.Raw(`<text transform="translate(`, Num(x), " ", Num(y), `) rotate(-90)" class="`, class, `">`, Escape(content),
+		"</text>")
 }
 
 // Num prints a coordinate.

@@ -121,7 +121,8 @@ func vlan(r *reader) step {
 
 var etherNames = map[uint16]string{
 	packet.TypeIPv4: "IPv4", packet.TypeARP: "ARP", packet.TypeBridged: "Ethernet", packet.TypePoll: "poll",
-	packet.TypeVLAN: "VLAN", packet.TypeIPv6: "IPv6", packet.TypeMACControl: "MAC control", packet.TypeQinQ: "802.1ad VLAN",
+	packet.TypeVLAN: "VLAN", packet.TypeIPv6: "IPv6", packet.TypeMACControl: "MAC control",
+	packet.TypeQinQ: "802.1ad VLAN",
 }
 
 func etherName(t uint16) string {

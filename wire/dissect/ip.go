@@ -40,9 +40,12 @@ func ipv4(r *reader) step {
 		sum = fmt.Sprintf("0x%04x (incorrect, should be 0x%04x)", h.Checksum, want)
 	}
 	fields := []Field{
-		field("DSCP", 1, 1, "%d", h.TOS>>2), field("ECN", 1, 1, "%s", ecnName(h.TOS&3)), field("length", 2, 2, "%d bytes", h.Length),
-		field("identification", 4, 2, "%d", h.ID), field("flags", 6, 1, "%s", fragmentFlags(h.Flags)), field("fragment offset", 6, 2, "%d", int(h.FragOff)*8),
-		field("TTL", 8, 1, "%d", h.TTL), field("protocol", 9, 1, "%s", protoName(h.Proto)), field("checksum", 10, 2, "%s", sum),
+		field("DSCP", 1, 1, "%d", h.TOS>>2), field("ECN", 1, 1, "%s", ecnName(h.TOS&3)),
+		field("length", 2, 2, "%d bytes", h.Length),
+		field("identification", 4, 2, "%d", h.ID), field("flags", 6, 1, "%s", fragmentFlags(h.Flags)),
+		field("fragment offset", 6, 2, "%d", int(h.FragOff)*8),
+		field("TTL", 8, 1, "%d", h.TTL), field("protocol", 9, 1, "%s", protoName(h.Proto)),
+		field("checksum", 10, 2, "%s", sum),
 		field("source", 12, 4, "%s", model.Addr4(h.Src)), field("destination", 16, 4, "%s", model.Addr4(h.Dst)),
 	}
 	if n > packet.IPv4Size {
@@ -65,8 +68,10 @@ func ipv6(r *reader) step {
 		r.endAt(n + int(h.Length))
 	}
 	r.addLayer("IPv6", n,
-		field("DSCP", 0, 2, "%d", h.TrafficClass>>2), field("ECN", 1, 1, "%s", ecnName(h.TrafficClass&3)), field("flow label", 1, 3, "0x%05x", h.FlowLabel),
-		field("payload length", 4, 2, "%d bytes", h.Length), field("next header", 6, 1, "%s", protoName(h.NextHeader)), field("hop limit", 7, 1, "%d", h.HopLimit),
+		field("DSCP", 0, 2, "%d", h.TrafficClass>>2), field("ECN", 1, 1, "%s", ecnName(h.TrafficClass&3)),
+		field("flow label", 1, 3, "0x%05x", h.FlowLabel),
+		field("payload length", 4, 2, "%d bytes", h.Length), field("next header", 6, 1, "%s", protoName(h.NextHeader)),
+		field("hop limit", 7, 1, "%d", h.HopLimit),
 		field("source", 8, 16, "%s", h.Src), field("destination", 24, 16, "%s", h.Dst))
 	return byProto(h.NextHeader)
 }
@@ -77,7 +82,8 @@ var extensions = map[model.Proto]struct {
 	name       string
 	unit, more int
 }{
-	0: {"IPv6 hop-by-hop options", 8, 1}, 43: {"IPv6 routing", 8, 1}, 60: {"IPv6 destination options", 8, 1}, 51: {"IPsec authentication", 4, 2},
+	0: {"IPv6 hop-by-hop options", 8, 1}, 43: {"IPv6 routing", 8, 1}, 60: {"IPv6 destination options", 8, 1},
+	51: {"IPsec authentication", 4, 2},
 }
 
 // fragmentHeader is the protocol number of IPv6's.
@@ -103,7 +109,8 @@ func fragment(r *reader) step {
 	}
 	next, at := model.Proto(b[0]), int(b[2])<<8|int(b[3]&^7)
 	r.addLayer("IPv6 fragment", 8,
-		field("next header", 0, 1, "%s", protoName(next)), field("fragment offset", 2, 2, "%d", at), field("more fragments", 3, 1, "%t", b[3]&1 != 0),
+		field("next header", 0, 1, "%s", protoName(next)), field("fragment offset", 2, 2, "%d", at),
+		field("more fragments", 3, 1, "%t", b[3]&1 != 0),
 		field("identification", 4, 4, "0x%x", b[4:8]))
 	if at != 0 {
 		return nil
@@ -189,10 +196,12 @@ func labels(r *reader) step {
 	for i := range block.Len() {
 		it := block.Item(i)
 		r.addLayer(fmt.Sprintf("label %d", i+1), label.ItemSize,
-			field("switch", 0, 4, "%d", it.Switch), field("ingress port", 4, 2, "%d", it.Ingress), field("egress port", 6, 2, "%d", it.Egress),
+			field("switch", 0, 4, "%d", it.Switch), field("ingress port", 4, 2, "%d", it.Ingress),
+			field("egress port", 6, 2, "%d", it.Egress),
 			field("timestamp", 8, 8, "%s", it.Time), field("latency", 16, 4, "%s", it.Latency),
 			field("enqueue depth", 20, 4, "%s", it.EnqueueDepth), field("dequeue depth", 24, 4, "%s", it.DequeueDepth),
-			field("queue", 28, 1, "%d", it.Queue), field("link utilization", 30, 2, "%.1f%%", float64(it.Utilisation)*100/0xffff))
+			field("queue", 28, 1, "%d", it.Queue), field("link utilization", 30, 2, "%.1f%%",
+				float64(it.Utilisation)*100/0xffff))
 	}
 	return byProto(block.NextHeader)
 }

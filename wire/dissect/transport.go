@@ -17,8 +17,10 @@ func tcp(r *reader) step {
 	}
 	fields := []Field{
 		field("source port", 0, 2, "%d", h.SrcPort), field("destination port", 2, 2, "%d", h.DstPort),
-		field("sequence", 4, 4, "%d", h.Seq), field("acknowledgment", 8, 4, "%d", h.Ack), field("flags", 12, 2, "%s", tcpFlags(h.Flags)),
-		field("window", 14, 2, "%d", h.Window), field("checksum", 16, 2, "0x%04x", h.Checksum), field("urgent", 18, 2, "%d", h.Urgent),
+		field("sequence", 4, 4, "%d", h.Seq), field("acknowledgment", 8, 4, "%d", h.Ack),
+		field("flags", 12, 2, "%s", tcpFlags(h.Flags)),
+		field("window", 14, 2, "%d", h.Window), field("checksum", 16, 2, "0x%04x", h.Checksum),
+		field("urgent", 18, 2, "%d", h.Urgent),
 	}
 	if n > packet.TCPSize {
 		fields = append(fields, field("options", packet.TCPSize, n-packet.TCPSize, "%x", h.Options))
@@ -65,7 +67,8 @@ func icmp(r *reader) step {
 		return r.stopAt("ICMP", err)
 	}
 	r.addLayer("ICMP", n,
-		field("type", 0, 1, "%d", h.Type), field("code", 1, 1, "%d", h.Code), field("checksum", 2, 2, "0x%04x", h.Checksum), field("rest", 4, 4, "0x%08x", h.Rest))
+		field("type", 0, 1, "%d", h.Type), field("code", 1, 1, "%d", h.Code), field("checksum", 2, 2, "0x%04x", h.Checksum),
+		field("rest", 4, 4, "0x%08x", h.Rest))
 	return stamp
 }
 
@@ -91,8 +94,10 @@ func rocev2(r *reader) step {
 		return r.stopAt("BTH", err)
 	}
 	r.addLayer("BTH", n,
-		field("opcode", 0, 1, "0x%02x (%s)", uint8(h.Opcode), h.Opcode), field("solicited event", 1, 1, "%t", h.Solicited), field("pad count", 1, 1, "%d bytes", h.PadCount),
-		field("P_Key", 2, 2, "0x%04x", h.PKey), field("congestion", 4, 1, "%s", congestion(&h)), field("destination QP", 5, 3, "%d", h.DestQP),
+		field("opcode", 0, 1, "0x%02x (%s)", uint8(h.Opcode), h.Opcode), field("solicited event", 1, 1, "%t", h.Solicited),
+		field("pad count", 1, 1, "%d bytes", h.PadCount),
+		field("P_Key", 2, 2, "0x%04x", h.PKey), field("congestion", 4, 1, "%s", congestion(&h)),
+		field("destination QP", 5, 3, "%d", h.DestQP),
 		field("ACK request", 8, 1, "%t", h.AckReq), field("PSN", 9, 3, "%d", h.PSN))
 	return roceExtension(h.Opcode)
 }
@@ -125,7 +130,8 @@ func reth(r *reader) step {
 		return r.stopAt("RETH", err)
 	}
 	r.addLayer("RETH", n,
-		field("virtual address", 0, 8, "0x%x", h.VA), field("R_Key", 8, 4, "0x%08x", h.RKey), field("DMA length", 12, 4, "%d bytes", h.Length))
+		field("virtual address", 0, 8, "0x%x", h.VA), field("R_Key", 8, 4, "0x%08x", h.RKey),
+		field("DMA length", 12, 4, "%d bytes", h.Length))
 	return nil
 }
 

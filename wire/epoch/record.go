@@ -48,7 +48,8 @@ const (
 var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
-	KindPause: PauseSize, KindFlowBacklog4: FlowBacklog4Size, KindFlowBacklog6: FlowBacklog6Size, KindPortPairBacklog: PortPairBacklogSize,
+	KindPause: PauseSize, KindFlowBacklog4: FlowBacklog4Size, KindFlowBacklog6: FlowBacklog6Size,
+	KindPortPairBacklog:   PortPairBacklogSize,
 	KindCongestionEpisode: CongestionEpisodeSize, KindPollRef: PollRefSize,
 }
 
