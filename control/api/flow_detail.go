@@ -36,7 +36,6 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	slots.Limit = maxFlowPoints
 	next, _, err := walkRecords(ctx, s, s.deps.Records.Flows, slots, func(r *record.FlowSlot) bool {
 		sums.addSlot(r)
-		d.addHops(r)
 		d.Series = append(d.Series, newFlowPoint(r))
 		return len(d.Series) < maxFlowPoints
 	})
@@ -45,6 +44,9 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	}
 	d.Complete = next == ""
 	slices.Reverse(d.Series)
+	if len(sums.flows) > 0 {
+		d.addHops(sums.flows[0].Path)
+	}
 	if err := s.flowEvents(ctx, q, &d, sums); err != nil {
 		return d, err
 	}
@@ -65,16 +67,16 @@ func newFlowPoint(r *record.FlowSlot) FlowPoint {
 	return p
 }
 
-// addHops adds a slot's per-hop counters to the hops of the newest slot.
-func (d *FlowDetail) addHops(r *record.FlowSlot) {
-	if len(d.Hops) == 0 {
-		for _, h := range r.Path {
-			d.Hops = append(d.Hops, FlowHop{Switch: h.Switch})
-		}
+// addHops sums the counts of all slots over the switches of the flow's path.
+func (d *FlowDetail) addHops(path []string) {
+	for _, name := range path {
+		d.Hops = append(d.Hops, FlowHop{Switch: name})
 	}
-	for _, h := range r.Path {
-		if i := slices.IndexFunc(d.Hops, func(x FlowHop) bool { return x.Switch == h.Switch }); i >= 0 {
-			d.Hops[i].Packets += h.Packets
+	for i := range d.Series {
+		for _, h := range d.Series[i].Path {
+			if at := slices.IndexFunc(d.Hops, func(x FlowHop) bool { return x.Switch == h.Switch }); at >= 0 {
+				d.Hops[at].Packets += h.Packets
+			}
 		}
 	}
 }
