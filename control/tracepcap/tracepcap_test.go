@@ -90,7 +90,7 @@ func TestTsharkReadsTraces(t *testing.T) {
 	want := []string{
 		"tor0|0.000001000|1500|64|26|1|||trace 1, hop 1 of 3: tor0, in port 1, out port 2, TTL 64; TTL, DSCP and ECN as seen here, all else as seen first",
 		"leaf0|0.000003000|1500|63|26|1|||trace 1, hop 2 of 3: leaf0, in port 1, out port 2, TTL 63; TTL, DSCP and ECN as seen here, all else as seen first",
-		"tor0|0.000009000|1500|64|0|1|||trace 1, hop 3 of 3: tor0, in port 1, out port 2, TTL 60; as seen first; here under 2 IP headers; mirrored for sample; end: short",
+		"tor0|0.000009000|1500|64|0|1|||trace 1, hop 3 of 3: tor0, in port 1, out port 2, TTL 60; as seen first; here under 2 IP headers; mirrored for sample; end: lost",
 		"tor1|0.000020000|1500||||61|0x0000006b|trace 2, hop 1 of 1: tor1, in port 1, out port 2, TTL 61; TTL, DSCP and ECN as seen here, all else as seen first; mirrored for debug; end: arrived",
 		"tor1|0.000021000|20||||||trace 3, hop 1 of 1: tor1, in port 1, out port 2, TTL 0; as seen first; mirrored for protocol; end: unknown",
 	}
