@@ -105,7 +105,7 @@ type level struct {
 var levels = []level{{"", "", 0, 2}, {"outer.", ", outer header", 0, 1},
 	{"inner.", ", innermost header of a tunnelled packet", 1, 2}}
 
-// described is a field of one header: its k-th value, if there is one.
+// describedField is a field of one header: its k-th value, if there is one.
 type describedField struct {
 	name  string
 	typ   filter.Type
