@@ -36,7 +36,7 @@ func TestCursorRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzUnseal holds that nobody without the key makes a cursor.
+// FuzzUnseal checks that a cursor cannot be made without the key.
 func FuzzUnseal(f *testing.F) {
 	f.Add(Cursor{Time: 1, Name: "e1"}.Seal([]byte("another key"), Ports, record.Query{}))
 	f.Fuzz(func(t *testing.T, after string) {

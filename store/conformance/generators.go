@@ -113,7 +113,7 @@ var diagnoses = rapid.Custom(func(t *rapid.T) record.Diagnosis {
 var incidents = rapid.Custom(func(t *rapid.T) record.Incident {
 	r := record.Incident{
 		ID: fmt.Sprint("i", rapid.IntRange(0, 9).Draw(t, "id")), Begin: times.Draw(t, "begin"), Updated: times.Draw(t, "updated"),
-		Cause: names.Draw(t, "cause"), Severity: names.Draw(t, "severity"), Location: names.Draw(t, "place"), Summary: names.Draw(t, "summary"),
+		Cause: names.Draw(t, "cause"), Severity: names.Draw(t, "severity"), Location: names.Draw(t, "location"), Summary: names.Draw(t, "summary"),
 		Body: json.RawMessage(bodies.Draw(t, "body")),
 	}
 	if rapid.Bool().Draw(t, "ended") {

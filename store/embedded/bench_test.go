@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// BenchmarkAppend keeps batches of a slot: half flows of three hops, half ports.
+// BenchmarkAppend stores batches of a slot: half flows of three hops, half ports.
 func BenchmarkAppend(b *testing.B) {
 	for _, rows := range []int{100, 10_000} {
 		b.Run("rows="+strconv.Itoa(rows), func(b *testing.B) {

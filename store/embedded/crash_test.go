@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// crashRows is how many rows of each of two kinds make batch n: few and many, so
-// that both ways in which DuckDB writes a batch are met.
+// crashRows is the number of rows of each of two kinds in batch n: few and many, so
+// that both of DuckDB's code paths for a batch are tested.
 func crashRows(n int) int { return []int{1, 10, 500, 5000}[n%4] }
 
-// appendForEver says the number of each batch once it is kept. Every batch also
-// updates one incident; now and then the store is tidied up.
+// appendForEver prints the number of each batch once it is stored. Every batch also
+// updates one incident; some are followed by maintenance.
 func appendForEver(path string) error {
 	s, err := embedded.Open(path, testConfig())
 	if err != nil {
@@ -72,8 +72,8 @@ func appendForEver(path string) error {
 	}
 }
 
-// TestKill kills a process that appends, at moments drawn at random: nothing that
-// was acknowledged is missing, and no half of a batch is there.
+// TestKill kills a process that appends, at random times: no acknowledged batch is
+// missing, and no batch is incomplete.
 func TestKill(t *testing.T) {
 	kills := 50
 	if testing.Short() {
@@ -95,8 +95,9 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// runAndKill lets a child append until some time after its first
-// acknowledgement or, with anyTime, of its life, opening included. It returns the last number acknowledged.
+// runAndKill lets a child append until some time after its first acknowledgement
+// or, with anyTime, after its start, so that opening is included. It returns the
+// last acknowledged number.
 func runAndKill(t *testing.T, path string, next int, anyTime bool, after time.Duration) (last int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -133,7 +134,7 @@ func runAndKill(t *testing.T, path string, next int, anyTime bool, after time.Du
 	return last
 }
 
-// checkBatches opens the file and returns the last batch that is in it.
+// checkBatches opens the file and returns its last batch.
 func checkBatches(t *testing.T, path string, acknowledged int) int {
 	t.Helper()
 	s := open(t, path, testConfig())

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
-// testConfig is small, so that many stores fit beside each other.
+// testConfig is small, so that many stores fit into memory at once.
 func testConfig() embedded.Config {
 	cfg := embedded.DefaultConfig()
 	cfg.Threads, cfg.MaxPage = 2, conformance.MaxPage
@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// fresh is a store of its own, which the end of the test closes.
+// fresh is a new store, which the end of the test closes.
 func fresh(t testing.TB, cfg embedded.Config) *embedded.Store {
 	t.Helper()
 	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)

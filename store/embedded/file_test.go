@@ -22,7 +22,8 @@ import (
 
 var base = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestReopen finds everything again, goes on with a walk, and numbers on.
+// TestReopen finds all records again, continues a walk, and continues sequence
+// numbers.
 func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weft.duckdb")
 	s := open(t, path, testConfig())
@@ -53,15 +54,15 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestWalkReachesLongAgo: a record of a device without a clock is decades away
-// from the others, and a walk that looks ever further back finds it, once.
-func TestWalkReachesLongAgo(t *testing.T) {
+// TestWalkReachesOldRecords: a record of a device without a clock is decades away
+// from the others, and a walk with growing windows finds it, once.
+func TestWalkReachesOldRecords(t *testing.T) {
 	cfg := testConfig()
 	cfg.CacheSize = 0
 	s := fresh(t, cfg)
-	// Pages of two records that are two ninths of a second apart make looks that
-	// begin with 4/3 s; times eight, they have more than 63 bits before they are as
-	// long as all decades.
+	// Pages of two records that are two ninths of a second apart make windows that
+	// begin with 4/3 s; times eight, they overflow 63 bits before they are as long
+	// as all decades.
 	var want []time.Time
 	for i := range 5 {
 		want = append(want, base.Add(-time.Duration(i)*time.Second*2/9))
@@ -148,7 +149,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestSecondProcess opens a file that this process holds from another one.
+// TestSecondProcess opens a file from another process while this one has it open.
 func TestSecondProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weft.duckdb")
 	defer mustClose(t, open(t, path, testConfig()))
@@ -161,8 +162,8 @@ func TestSecondProcess(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// TestShrink removes the oldest records when there are too many.
-func TestShrink(t *testing.T) {
+// TestEvict removes the oldest records when there are too many.
+func TestEvict(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some 20 MB")
 	}
@@ -196,9 +197,9 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestShrinkReachesVerdicts: verdicts leave last, but they leave where it is them
-// that take the room, though single records keep coming.
-func TestShrinkReachesVerdicts(t *testing.T) {
+// TestEvictReachesVerdicts: verdicts are evicted last, but they are evicted if they
+// use the space, although individual records keep arriving.
+func TestEvictReachesVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some 20 MB")
 	}
@@ -218,9 +219,9 @@ func TestShrinkReachesVerdicts(t *testing.T) {
 	}
 	mustAppend(t, s, b)
 	var up store.MaintenanceResult
-	for range 2 * 3 * 2 { // maintenances that end too large, for each group of kinds, twice
+	for range 2 * 3 * 2 { // maintenance runs that end too large, for each group of kinds, twice
 		b := &record.Batch{}
-		for i := range 1000 { // so many that never all are the oldest
+		for i := range 1000 { // enough that never all are the oldest
 			b.Flows = append(b.Flows, record.FlowSlot{Time: base.Add(time.Duration(i) * time.Second)})
 		}
 		mustAppend(t, s, b)
@@ -238,7 +239,7 @@ func TestShrinkReachesVerdicts(t *testing.T) {
 	}
 }
 
-// TestLargeAnswer ends pages where the records are large.
+// TestLargeAnswer ends pages early if the records are large.
 func TestLargeAnswer(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxAnswer = 1 << 20
@@ -264,7 +265,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestQueryTime ends a query that takes too long.
+// TestQueryTime aborts a query that takes too long.
 func TestQueryTime(t *testing.T) {
 	cfg := testConfig()
 	cfg.QueryTime, cfg.CacheSize = time.Nanosecond, 0 // memory would answer in time
@@ -277,7 +278,7 @@ func TestQueryTime(t *testing.T) {
 	}
 }
 
-// TestDocumentedSQL runs the statements that docs/store.md gives to people.
+// TestDocumentedSQL runs the statements of docs/store.md.
 func TestDocumentedSQL(t *testing.T) {
 	page, err := os.ReadFile("../../docs/store.md")
 	if err != nil {

@@ -199,7 +199,7 @@ func filter(kind store.Kind, q record.Query) *conditions {
 		case store.Traces:
 			c.and(`list_contains(list_transform(hops, lambda h: h.switch), ?)`, q.Node)
 		case store.Incidents:
-			c.and(`place = ? OR starts_with(place, ?)`, q.Node, q.Node+":")
+			c.and(`location = ? OR starts_with(location, ?)`, q.Node, q.Node+":")
 		default:
 			c.and(`node = ?`, q.Node)
 		}

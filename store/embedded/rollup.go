@@ -93,19 +93,19 @@ func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
 type stepSums[S any] map[int64][]recent.Row[S]
 
 func sumBySteps[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S), add func(to, more *S)) stepSums[S] {
-	type place struct {
+	type stepKey struct {
 		begin int64
 		recent.Series
 	}
-	steps, places := stepSums[S]{}, map[place]int{}
+	steps, rows := stepSums[S]{}, map[stepKey]int{}
 	for i := range records {
 		at, series, sums := sum(&records[i])
 		begin := store.FloorStep(at.UnixNano(), step)
-		if row, there := places[place{begin, series}]; there {
+		if row, there := rows[stepKey{begin, series}]; there {
 			add(&steps[begin][row].Sums, &sums)
 			continue
 		}
-		places[place{begin, series}] = len(steps[begin])
+		rows[stepKey{begin, series}] = len(steps[begin])
 		steps[begin] = append(steps[begin], recent.Row[S]{Series: series, Sums: sums})
 	}
 	return steps

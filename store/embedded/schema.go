@@ -93,6 +93,7 @@ CREATE VIEW counter_seconds AS SELECT time, name, sum(packets) AS packets, sum(b
 	max(flows) AS flows FROM counters_1s GROUP BY time, name;
 CREATE VIEW counter_minutes AS SELECT time, name, sum(packets) AS packets, sum(bytes) AS bytes,
 	max(flows) AS flows FROM counters_1m GROUP BY time, name;`},
+	{"location of incidents", `ALTER TABLE incidents RENAME COLUMN place TO location;`},
 }
 
 // Errors of opening.

@@ -177,7 +177,7 @@ var diagnosisTable = table[record.Diagnosis]{
 
 var incidentTable = table[record.Incident]{
 	kind:    store.Incidents,
-	columns: `id, updated, ended, cause, severity, place, summary, body`,
+	columns: `id, updated, ended, cause, severity, location, summary, body`,
 	row: func(r *record.Incident, seq int64) []driver.Value {
 		var end driver.Value
 		if !r.End.IsZero() {

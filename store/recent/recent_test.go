@@ -24,15 +24,16 @@ func flow(i int) model.FlowKey {
 	return model.FlowKey{Src: model.Addr4(1), Dst: model.Addr4(2), SrcPort: uint16(i), Proto: model.UDP}
 }
 
-// kept is a record of the reference.
+// kept is a record of the reference implementation.
 type kept struct {
 	Position
 	flow model.FlowKey
 }
 
-// TestBackIsTheNewest compares a set with a list of all that was ever added: of
-// every time after the floor it has the same, and it holds no more than it may.
-func TestBackIsTheNewest(t *testing.T) {
+// TestNewestFirstEqualsReference compares a set with a list of all records that
+// were ever added: after the floor they are the same, and the set stays within its
+// limit.
+func TestNewestFirstEqualsReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.IntRange(0, 3*blockLen).Draw(rt, "most")
 		s := New(losses, model.Bytes(most), rapid.SampledFrom([]int64{math.MinInt64, 0, 500}).Draw(rt, "floor"))
@@ -66,7 +67,7 @@ func TestBackIsTheNewest(t *testing.T) {
 			q.Flow = flow(3)
 		}
 		before := Position{math.MaxInt64, math.MaxInt64}
-		if len(reference) > 0 && rapid.Bool().Draw(rt, "from a place on") {
+		if len(reference) > 0 && rapid.Bool().Draw(rt, "from a position on") {
 			before = rapid.SampledFrom(reference).Draw(rt, "before").Position
 		}
 		first, last := int64(rapid.IntRange(-5, clock).Draw(rt, "first")), int64(rapid.IntRange(0, clock+5).Draw(rt, "last"))
@@ -86,8 +87,8 @@ func TestBackIsTheNewest(t *testing.T) {
 	})
 }
 
-// TestViewsStay: who looks is not disturbed by what is added meanwhile.
-func TestViewsStay(t *testing.T) {
+// TestViewsAreImmutable: later additions do not change a view.
+func TestViewsAreImmutable(t *testing.T) {
 	s := New(losses, 1000, math.MinInt64)
 	add := func(seq int64) {
 		batch := make([]record.Loss, 100)

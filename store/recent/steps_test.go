@@ -13,9 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// TestStepsAreSums compares steps with a list of everything that was added: every
-// wider step after the floor is the sum of its parts, and no more rows are held
-// than may be.
+// TestStepsAreSums compares steps with a list of all rows that were added: every
+// wider step after the floor is the sum of its parts, and the number of rows stays
+// within the limit.
 func TestStepsAreSums(t *testing.T) {
 	const unit = int64(time.Second)
 	rapid.Check(t, func(rt *rapid.T) {

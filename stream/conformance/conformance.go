@@ -1,6 +1,6 @@
-// Package conformance is what every stream must do, as tests that its package
-// runs: what is published comes out once and in the order of its partition, what
-// does not is counted with the reason, and the end loses nothing.
+// Package conformance is the test suite of every stream: published messages are
+// read once and in the order of their partition, lost ones are counted with the
+// reason, and closing loses nothing.
 package conformance
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/stream"
 )
 
-// Stream is what is tested.
+// Stream is the interface under test.
 type Stream interface {
 	Publish(key uint64, m stream.Message) error
 	Subscribe(partitions ...int) (stream.Subscription, error)
@@ -27,19 +27,19 @@ type Stream interface {
 	Close() error
 }
 
-// Open makes an empty stream of so many partitions, of about so many bytes each.
-type Open func(partitions int, room model.Bytes) (Stream, error)
+// Open makes an empty stream with buffers of about size bytes for each partition.
+type Open func(partitions int, size model.Bytes) (Stream, error)
 
-// TB is what both a test and a property have.
+// TB is the common part of testing.T and rapid.T.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Test runs everything.
+// Test runs all tests.
 func Test(t *testing.T, open Open) {
-	t.Run("twin", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { twin(rt, open) }) })
+	t.Run("reference", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { reference(rt, open) }) })
 	t.Run("many publishers", func(t *testing.T) { many(t, open) })
 	t.Run("one reader of a partition", func(t *testing.T) { readers(t, open) })
 	t.Run("end", func(t *testing.T) { end(t, open) })
@@ -53,16 +53,16 @@ func must(t TB, err error) {
 	}
 }
 
-// twin does the same to a stream and to lists, one for each key. What the stream
-// refused for lack of room is not in the lists; how much room it has is its own
-// affair, but an empty one has some.
-func twin(t *rapid.T, open Open) {
+// reference compares a stream with lists, one for each key. Messages that the
+// stream refused because its buffer was full are not in the lists; the exact size
+// of the buffer is up to the stream, but an empty one accepts a message.
+func reference(t *rapid.T, open Open) {
 	n := rapid.IntRange(1, 5).Draw(t, "partitions")
 	s, err := open(n, 512)
 	must(t, err)
 	sub, err := s.Subscribe()
 	must(t, err)
-	lists := map[uint64][]string{} // by key: what was taken and not read
+	lists := map[uint64][]string{} // by key: accepted and unread messages
 	waiting, want := uint64(0), stream.Stats{}
 	closed := false
 	poll := func() {
@@ -97,7 +97,7 @@ func twin(t *rapid.T, open Open) {
 			switch err := s.Publish(key, m); {
 			case err == nil:
 				if closed || size == 100_000 {
-					t.Fatalf("a message of %d bytes is taken, closed %v", size, closed)
+					t.Fatalf("a message of %d bytes is accepted, closed %v", size, closed)
 				}
 				lists[key] = append(lists[key], describe(m))
 				waiting++
@@ -121,8 +121,8 @@ func twin(t *rapid.T, open Open) {
 
 func describe(m stream.Message) string { return fmt.Sprint(m.At, m.Kind, len(m.Data)) }
 
-// many publish at once while one reads: of each publisher and key what comes is
-// in order, and all is accounted for.
+// many publishes concurrently while one reads: the messages of each publisher and
+// key are in order, and all are counted.
 func many(t *testing.T, open Open) {
 	s, err := open(3, 4*model.KiB)
 	must(t, err)
@@ -174,7 +174,7 @@ func many(t *testing.T, open Open) {
 	}
 }
 
-// readers share partitions, each of which one reads.
+// readers checks that each partition has one reader.
 func readers(t *testing.T, open Open) {
 	s, err := open(4, 4*model.KiB)
 	must(t, err)
@@ -208,11 +208,11 @@ func readers(t *testing.T, open Open) {
 	again, err := s.Subscribe(0, 2)
 	must(t, err)
 	if n, _ := again.Poll(func(stream.Message) {}); n != 1 {
-		t.Errorf("the next reader gets %d messages; want the one that was left", n)
+		t.Errorf("the next reader gets %d messages; want the unread one", n)
 	}
 }
 
-// end loses nothing that was taken.
+// end checks that Close loses no accepted message.
 func end(t *testing.T, open Open) {
 	s, err := open(2, 4*model.KiB)
 	must(t, err)
@@ -220,7 +220,7 @@ func end(t *testing.T, open Open) {
 		must(t, s.Publish(key, stream.Message{}))
 	}
 	must(t, s.Close())
-	must(t, s.Close()) // twice does no harm
+	must(t, s.Close()) // a second Close is allowed
 	if err := s.Publish(1, stream.Message{}); !errors.Is(err, stream.ErrClosed) {
 		t.Errorf("Publish after the end = %v; want ErrClosed", err)
 	}
@@ -237,7 +237,7 @@ func end(t *testing.T, open Open) {
 	}
 }
 
-// copies are taken of what is published.
+// copies checks that Publish copies messages.
 func copies(t *testing.T, open Open) {
 	s, err := open(1, 4*model.KiB)
 	must(t, err)
@@ -250,7 +250,7 @@ func copies(t *testing.T, open Open) {
 		if string(m.Data) != "first" {
 			t.Errorf("read %q; want what was published", m.Data)
 		}
-		// Who reads may publish.
+		// A reader may publish.
 		must(t, s.Publish(0, stream.Message{Data: append(m.Data, "second"...)}))
 	})
 	must(t, err)

@@ -52,7 +52,7 @@ func open(tb testing.TB) (*Stream, stream.Subscription) {
 	return s, sub
 }
 
-// BenchmarkStream is a message of 200 bytes there and back.
+// BenchmarkStream publishes and reads a message of 200 bytes.
 func BenchmarkStream(b *testing.B) {
 	s, sub := open(b)
 	data := make([]byte, 200)
@@ -67,7 +67,7 @@ func BenchmarkStream(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmsg/s")
 }
 
-// BenchmarkChannel is the same by a channel of copies, as an obvious twin.
+// BenchmarkChannel is the same with a channel of copies, for comparison.
 func BenchmarkChannel(b *testing.B) {
 	queue := make(chan stream.Message, 1<<14)
 	data := make([]byte, 200)
