@@ -17,14 +17,14 @@ func testConfig() embedded.Config {
 	return cfg
 }
 
-// TestConformance checks with all records in memory, and with so little room for
-// them that most questions are about the table, too.
+// TestConformance runs with all records in memory, and with a cache so small that
+// most queries also read the table.
 func TestConformance(t *testing.T) {
-	for name, hot := range map[string]model.Bytes{"hot": embedded.DefaultConfig().CacheSize, "lukewarm": 20 * model.KB} {
+	for name, size := range map[string]model.Bytes{"large cache": embedded.DefaultConfig().CacheSize, "small cache": 20 * model.KB} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t testing.TB, keep store.Retention) conformance.Store {
 				cfg := testConfig()
-				cfg.Retention, cfg.CacheSize = keep, hot
+				cfg.Retention, cfg.CacheSize = keep, size
 				return open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
 			})
 		})
