@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -142,7 +143,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if err != nil {
 		return err
 	}
-	log.Info("ready", "api", s.Addr(), "dta", s.Reports(), "int", s.INT(), "erspan", cfg.ERSPAN.Listen, "store", cfg.Store.Path, "topology", cfg.Topology)
+	log.Info("ready", "api", s.Addr(), "sources", cfg.SourceAddresses(), "store", cfg.Store.Path, "topology", cfg.Topology)
 	scheme := "http"
 	if cfg.API.TLSCert != "" {
 		scheme = "https"
@@ -199,9 +200,17 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	}
 	fmt.Fprintln(w)
 	var switches table
-	switches.row("SWITCH", "ID", "FLOWSETS TO", "INT ID", "MIRRORS FROM")
+	head := []any{"SWITCH", "ID", "FLOWSET LIST"}
+	for _, k := range p.Sources {
+		head = append(head, strings.ToUpper(string(k))+" IDENTIFIER")
+	}
+	switches.row(head...)
 	for _, s := range p.Switches {
-		switches.row(s.Name, s.ID, s.Flowsets, s.INT, s.Address)
+		row := []any{s.Name, s.ID, s.Flowsets}
+		for _, k := range p.Sources {
+			row = append(row, s.Identifiers[k])
+		}
+		switches.row(row...)
 	}
 	return switches.print(w)
 }
