@@ -49,7 +49,7 @@ func TestClocksApart(t *testing.T) {
 			offset := time.Duration((id*37+i*11)%101) * time.Microsecond
 			s.Clocks = append(s.Clocks, Clock{model.NodeID(id), sim.Clock{Offset: offset}})
 		}
-		if r := play(t, s); r.Verdict != Pass {
+		if r := runScenario(t, s); r.Verdict != Pass {
 			t.Errorf("%s: %+v", name, r.Expected)
 		}
 	}
@@ -61,7 +61,7 @@ func TestLostReports(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	found := 0
 	for _, name := range []string{"storm", "deadlock-injection", "slow-receiver"} {
-		whole := roots(play(t, readExample(t, name)))
+		whole := roots(runScenario(t, readExample(t, name)))
 		for seed := range uint64(2) {
 			s := readExample(t, name)
 			s.Management.Loss = 0.2
@@ -69,9 +69,9 @@ func TestLostReports(t *testing.T) {
 			if seed > 0 {
 				whole2 := readExample(t, name)
 				whole2.Seed += seed
-				maps.Copy(whole, roots(play(t, whole2)))
+				maps.Copy(whole, roots(runScenario(t, whole2)))
 			}
-			r := play(t, s)
+			r := runScenario(t, s)
 			if r.Telemetry.lost() == 0 && r.Telemetry.Reports > 50 {
 				t.Errorf("%s: no report of %d lost; want a fifth", name, r.Telemetry.Reports)
 			}
@@ -108,7 +108,7 @@ func TestFlowsAtSomeSwitches(t *testing.T) {
 	}
 	s.Telemetry[0].Switches = tors
 	s.Telemetry = append(s.Telemetry, p)
-	r := play(t, s)
+	r := runScenario(t, s)
 	if r.Verdict != Pass || len(r.Diagnoses[0].Culprits) < 10 {
 		t.Errorf("%+v, %d culprits; want the incast at tor7 and its flows", r.Expected, len(r.Diagnoses[0].Culprits))
 	}
@@ -130,7 +130,7 @@ func TestASwitchThatDoesNotAnswer(t *testing.T) {
 	}
 	s.Telemetry[0].Switches = most
 	s.ExpectDiagnoses = nil
-	for _, d := range play(t, s).Diagnoses {
+	for _, d := range runScenario(t, s).Diagnoses {
 		if d.Cause == anomaly.HostInjection {
 			t.Errorf("%s; want no word of a host: the switch that knows did not answer", d.Sentence())
 		}
@@ -146,7 +146,7 @@ func TestQuietFabricHasNoDiagnosis(t *testing.T) {
 	s.Telemetry = append(s.Telemetry, epochProgram(time.Millisecond))
 	s.Management.Delay = 100 * time.Microsecond
 	s.Duration = min(s.Duration, 2*time.Millisecond)
-	r := play(t, s)
+	r := runScenario(t, s)
 	for _, d := range r.Diagnoses {
 		if d.Anomaly > anomaly.FlowContention && r.Truth != nil && len(r.Run.Pauses) == 0 {
 			t.Errorf("%s; no pause was sent", d.Sentence())
@@ -156,7 +156,7 @@ func TestQuietFabricHasNoDiagnosis(t *testing.T) {
 
 // TestDiagnosesJSON holds the names that others read in the result.
 func TestDiagnosesJSON(t *testing.T) {
-	r := play(t, readExample(t, "deadlock"))
+	r := runScenario(t, readExample(t, "deadlock"))
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestDiagnosesJSON(t *testing.T) {
 			t.Errorf("a diagnosis has no %q: %v", key, back.Diagnoses[0])
 		}
 	}
-	again, err := json.Marshal(play(t, readExample(t, "deadlock")))
+	again, err := json.Marshal(runScenario(t, readExample(t, "deadlock")))
 	if err != nil || string(again) != string(b) {
 		t.Error("two runs of one scenario give different JSON")
 	}
@@ -225,13 +225,13 @@ func TestForkFindsTheIncast(t *testing.T) {
 	for _, h := range []int{4, 5, 6, 7} {
 		flows += fmt.Sprintf("%d 2 3 100 4000000 2.00002\n", h)
 	}
-	r := play(t, fork(t, topology, flows, "", "AGENT_NODE 1 0\nNO_CC_NODE 8 0 1 2 3 4 5 6 7\n"))
+	r := runScenario(t, fork(t, topology, flows, "", "AGENT_NODE 1 0\nNO_CC_NODE 8 0 1 2 3 4 5 6 7\n"))
 	if len(r.Diagnoses) == 0 {
 		t.Fatalf("no diagnosis of %v", r.DiagnosisRequests)
 	}
 	d := r.Diagnoses[0]
 	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.FlowView{Src: "h0", Dst: "h3"}) || r.Verdict != UnexpectedFault {
-		t.Errorf("%v: %s; want pauses that spread from s9 to h2, and faulty", r.Verdict, d.Sentence())
+		t.Errorf("%v: %s; want PFC backpressure from s9 to h2, and FAULT", r.Verdict, d.Sentence())
 	}
 	for _, from := range []string{"h1", "h4", "h5", "h6", "h7"} {
 		if !slices.ContainsFunc(d.Culprits, func(c diagnose.CulpritView) bool { return c.Src == from && c.Dst == "h2" }) {
@@ -240,7 +240,8 @@ func TestForkFindsTheIncast(t *testing.T) {
 	}
 }
 
-// TestForkFindsTheDeadlock: a route sends packets the long way round a ring.
+// TestForkFindsTheDeadlock: a route sends packets along the long side of a
+// ring.
 func TestForkFindsTheDeadlock(t *testing.T) {
 	c, err := hpcc.Read("hpcc/testdata/ring/config.txt")
 	if err != nil {
@@ -250,12 +251,12 @@ func TestForkFindsTheDeadlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := play(t, FromHPCC(c, setup))
+	r := runScenario(t, FromHPCC(c, setup))
 	if len(r.Diagnoses) == 0 {
 		t.Fatalf("no diagnosis of %v", r.DiagnosisRequests)
 	}
 	d := r.Diagnoses[0]
 	if d.Anomaly != anomaly.DeadlockInLoop || !d.Persistent || len(d.DeadlockCycle) != 3 || d.Fault == nil || d.Cause != anomaly.ContendingFlows {
-		t.Errorf("%s; want a standing circle of three ports, and the route behind it", d.Sentence())
+		t.Errorf("%s; want a persistent deadlock cycle of three ports, and its wrong route", d.Sentence())
 	}
 }

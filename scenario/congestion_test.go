@@ -20,7 +20,7 @@ func TestCongestionControlsFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	free.Sim.Congestion = nil
-	most := len(play(t, free).Run.Pauses)
+	most := len(runScenario(t, free).Run.Pauses)
 	for _, a := range congestion.Algorithms() {
 		if a.Name == congestion.None {
 			continue
@@ -30,7 +30,7 @@ func TestCongestionControlsFromFiles(t *testing.T) {
 			t.Errorf("an example for each congestion control: %v", err)
 			continue
 		}
-		r := play(t, s)
+		r := runScenario(t, s)
 		if n := len(r.Run.Pauses); n >= most {
 			t.Errorf("%s: %d pauses; want fewer than %d, those without congestion control", a.Name, n, most)
 		}

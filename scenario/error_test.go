@@ -9,8 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// ring is the start of a good file of five lines; complaints come from line 6
-// on.
+// ring is the start of a good file of five lines; errors are from line 6 on.
 const ring = `name: r
 duration: 1ms
 topology:

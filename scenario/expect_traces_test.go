@@ -14,9 +14,9 @@ telemetry:
   - {kind: mirror, every: 1, lists: 2}
 `
 
-// TestWhatTracesMustTell: what is found and expected is fine; what is missing,
-// or found beside it, is not.
-func TestWhatTracesMustTell(t *testing.T) {
+// TestTraceExpectations: expected findings pass; missing or additional ones do
+// not.
+func TestTraceExpectations(t *testing.T) {
 	const broken = mirrored + "faults:\n  - {kind: silent-drop, switch: leaf0, share: 50%}\n"
 	for name, tc := range map[string]struct {
 		text string
@@ -34,7 +34,7 @@ func TestWhatTracesMustTell(t *testing.T) {
 		"no pauses":                     {mirrored + "expect:\n  traces:\n    - {kind: pauses, port: leaf0>h0, above: 1}\n", Fail, "traces: pauses at leaf0 Ethernet0 → h0, want above 1, got not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, mustParse(t, tc.text))
+			r := runScenario(t, mustParse(t, tc.text))
 			found := false
 			var rows []string
 			for _, j := range r.Expected {
@@ -48,7 +48,7 @@ func TestWhatTracesMustTell(t *testing.T) {
 	}
 }
 
-func TestFindingsThatCannotBe(t *testing.T) {
+func TestTraceExpectationErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"duration: 1ms\ntopology:\n  generate: {kind: ring, switches: 3, hosts: 2}\nexpect: {traces: none}\n": `4: traces are expected and no switch mirrors, want "- {kind: mirror}" under telemetry`,
 		mirrored + "expect:\n  traces:\n    - {kind: flood, switch: leaf0}\n":                                 `10: finding of kind "flood", want drop, silent, loop, slow-mux, slow-link, imbalance or pauses`,

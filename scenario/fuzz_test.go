@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// FuzzParse: every input is read, or refused with a file, a line and what is
-// wanted; what is read has everything that Run looks at without checking.
+// FuzzParse: every input is read, or rejected with a file, a line and what is
+// wanted; what is read has everything that Run uses without checking.
 func FuzzParse(f *testing.F) {
 	paths, err := filepath.Glob("../examples/*.yaml")
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// zeroWall is a wall clock nobody looks at.
+// zeroWall is a wall clock that is not read.
 var zeroWall time.Time
 
-// TestHPCCRunsAreTheSetups: leaving out the idle time before the first flow
-// changes nothing: flows, times and counts are those of the set-up played as it
-// is.
+// TestHPCCRunsAreTheSetups: skipping the idle time before the first flow
+// changes nothing: flows, times and counts are those of the unmodified set-up.
 func TestHPCCRunsAreTheSetups(t *testing.T) {
 	for _, name := range []string{"star", "ring", "diamond"} {
 		c, err := hpcc.Read("hpcc/testdata/" + name + "/config.txt")
@@ -33,7 +32,7 @@ func TestHPCCRunsAreTheSetups(t *testing.T) {
 		}
 		s.StopWhenFinished = false
 		s.Agents, s.Telemetry = nil, nil // their polls are packets, too
-		r := play(t, s)
+		r := runScenario(t, s)
 		n, err := setup.Network()
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +57,7 @@ func TestHPCCRunsAreTheSetups(t *testing.T) {
 			t.Errorf("%s: %d packet-hops to %v; want %d to %v", name, r.Run.PacketHops, r.Run.End, n.Counts.Hops, setup.Stop)
 		}
 		if name == "ring" && (r.Verdict != UnexpectedFault || len(r.Deadlocks) != 1 || r.Deadlocks[0].Formed < s.Base) {
-			t.Errorf("ring: verdict %s, deadlocks %+v; want faulty, and one after %v", r.Verdict, r.Deadlocks, s.Base)
+			t.Errorf("ring: verdict %s, deadlocks %+v; want FAULT, and one after %v", r.Verdict, r.Deadlocks, s.Base)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// racks is two racks with a mux, a machine that may move and the world, in 18
-// lines: complaints come from line 19 on.
+// racks is two racks with a mux, a machine that may migrate and the outside
+// world, in 18 lines: errors are from line 19 on.
 const racks = `name: racks
 duration: 4ms
 topology:
@@ -96,12 +96,12 @@ faults:
 		}
 	}
 	s.Faults = s.Faults[:1]
-	if r := play(t, s); len(r.Run.Flows) != 3 || r.Summary.Flows.Finished != 3 {
+	if r := runScenario(t, s); len(r.Run.Flows) != 3 || r.Summary.Flows.Finished != 3 {
 		t.Errorf("%d flows, %d finished; want 3", len(r.Run.Flows), r.Summary.Flows.Finished)
 	}
 }
 
-func TestServiceAndMoveComplaints(t *testing.T) {
+func TestServiceAndMoveErrors(t *testing.T) {
 	flow := func(keys string) string {
 		return "traffic:\n  - kind: flows\n    list:\n      - {" + keys + ", bytes: 1KB}\n"
 	}
@@ -141,8 +141,8 @@ func TestServiceAndMoveComplaints(t *testing.T) {
 	}
 }
 
-// TestMovesAreCauses: truth says what made packets go round, from when to when,
-// and which switches were late; what routing learns meanwhile undoes nothing.
+// TestMovesAreCauses: truth says what made packets loop, from when to when, and
+// which switches were late; route changes in between do not undo it.
 func TestMovesAreCauses(t *testing.T) {
 	s := mustParse(t, racks+`
 moves:
@@ -156,7 +156,7 @@ faults:
   - {kind: link-down, port: h0, at: 2ms, reconverge: 10us}
 expect: {drops-ttl: some}
 `)
-	r := play(t, s)
+	r := runScenario(t, s)
 	tor1, _ := s.Topology.Fabric.ByName("tor1")
 	c := r.Truth.Causes()[0]
 	if c.Kind != "move" || c.Begin != engine.Millisecond || c.End != 1500*engine.Microsecond || !slices.Equal(c.Nodes, []model.NodeID{tor1}) || !slices.Equal(c.Flows, []int{1}) {
@@ -168,9 +168,9 @@ expect: {drops-ttl: some}
 		}
 	}
 	if r.Verdict != Pass || !strings.Contains(r.Injected[0], "10.9.9.9 moves to h2") {
-		t.Errorf("verdict %s, injected %q; want fine, the move", r.Verdict, r.Injected)
+		t.Errorf("verdict %s, injected %q; want PASS, the move", r.Verdict, r.Injected)
 	}
-	// The flow goes on at its new place after routes have changed again.
+	// The flow continues at its new host after routes have changed again.
 	if f := r.Run.Flows[1]; f.Retransmitted == 0 {
 		t.Errorf("flow %+v; want packets sent again", f)
 	}

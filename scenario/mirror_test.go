@@ -14,9 +14,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// TestMirrorsOfAPacketMeet runs a sample over RDMA, TCP and
-// labels: each packet that one switch on its way chose was chosen by all, and
-// its mirrors come to one list.
+// TestMirrorsOfAPacketMeet runs a sample over RDMA, TCP and labels: each packet
+// that one switch on its path selected was selected by all, and its mirrors
+// arrive on one list.
 func TestMirrorsOfAPacketMeet(t *testing.T) {
 	s := mustParse(t, `duration: 1ms
 topology:
@@ -74,7 +74,7 @@ telemetry:
 		if len(one.lists) != 1 {
 			t.Errorf("mirrors of %v came to lists %v; want one", id, one.lists)
 		}
-		if len(one.ttls) == 5 { // the others were on their way when the run ended
+		if len(one.ttls) == 5 { // the others were in flight when the run ended
 			whole++
 		}
 	}

@@ -145,7 +145,7 @@ func TestTraffic(t *testing.T) {
 	}
 	s := mustParse(t, ring+"traffic:\n  - {kind: incast}\n  - {kind: incast, name: b}\n")
 	if s.Traffic[0].Name != "incast" || s.Traffic[1].Name != "b" || s.Traffic[1].Position != (Position{File: "test.yaml", Line: 8}) {
-		t.Errorf("names and places %+v; want incast, and b on line 8", s.Traffic)
+		t.Errorf("names and positions %+v; want incast, and b on line 8", s.Traffic)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestReconverge(t *testing.T) {
 	}
 }
 
-// The topology is read in place, in whatever style the file is written.
+// The topology is read inline, in whatever style the file is written.
 func TestTopologyKeepsItsPlace(t *testing.T) {
 	block := "duration: 1ms\ntopology:\n  # a comment\n  seed: 5\n  nodes:\n    - {name: h0, role: host}\n    - {name: s0, role: switch}\n  links:\n    - {ends: [h0, s0]}\nname: x\n"
 	for name, text := range map[string]string{
@@ -283,7 +283,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("the example has %d items of traffic, %d faults, %d clocks, %d expectations, %d captures; want 3, 2, 3, 6 and 1",
 			len(s.Traffic), len(s.Faults), len(s.Clocks), len(s.Expect), len(s.Output.Capture))
 	}
-	if r := play(t, s); r.Verdict != Pass {
+	if r := runScenario(t, s); r.Verdict != Pass {
 		t.Errorf("the example comes out %s; want PASS: %+v", r.Verdict, r.Expected)
 	}
 	written := map[string]bool{}

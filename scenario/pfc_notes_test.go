@@ -18,7 +18,7 @@ traffic:
 
 func notesOf(t *testing.T, text string) (notes string, r *Result) {
 	t.Helper()
-	r = play(t, mustParse(t, text))
+	r = runScenario(t, mustParse(t, text))
 	return strings.Join(r.Run.Notes, "\n"), r
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-func play(t testing.TB, s *Scenario) *Result {
+func runScenario(t testing.TB, s *Scenario) *Result {
 	t.Helper()
 	r, err := Run(context.Background(), s, Options{}, nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 			if s.About == "" || len(s.Expect) == 0 || s.Name+".yaml" != filepath.Base(path) {
 				t.Errorf("name %q, about %q, %d expectations; want the file's name, a text and some", s.Name, s.About, len(s.Expect))
 			}
-			r := play(t, s)
+			r := runScenario(t, s)
 			if r.Verdict != Pass {
 				t.Errorf("verdict %s; want PASS:\n%+v\n%s", r.Verdict, r.Expected, strings.Join(r.Run.Notes, "\n"))
 			}
@@ -85,12 +85,12 @@ func TestReplay(t *testing.T) {
 		}
 		return append(all, text...)
 	}
-	first := string(write(play(t, s)))
-	if again := string(write(play(t, s))); again != first {
+	first := string(write(runScenario(t, s)))
+	if again := string(write(runScenario(t, s))); again != first {
 		t.Errorf("a second run writes %d bytes that differ from the first's %d; want the same", len(again), len(first))
 	}
 	s.Seed = 2
-	if other := string(write(play(t, s))); other == first {
+	if other := string(write(runScenario(t, s))); other == first {
 		t.Error("seed 2 writes what seed 1 does; want something else")
 	}
 }
@@ -138,14 +138,14 @@ traffic:
 		"lossless class loses":            {strings.Replace(busy, "{buffer: 1MB}", "{buffer: 1MB, headroom: 1KB}", 1), UnexpectedFault},
 	} {
 		s := mustParse(t, tc.text)
-		if r := play(t, s); r.Verdict != tc.want {
+		if r := runScenario(t, s); r.Verdict != tc.want {
 			t.Errorf("%s: verdict %s; want %s: %+v, deadlocks %+v, %d lossless drops", name, r.Verdict, tc.want, r.Expected, r.Deadlocks, r.LosslessDrops)
 		}
 	}
 }
 
 // What cannot be found wrong before everything is put together is still placed.
-func TestRunComplaints(t *testing.T) {
+func TestRunErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		ring + "traffic:\n  - {kind: incast, fanin: 6}\n":                                       "test.yaml:7: traffic incast: fan-in 6, want from 1 to 5",
 		ring + "traffic:\n  - {kind: incast}\n  - {kind: shrew, receiver: h0, senders: [h0]}\n": "test.yaml:7: traffic incast: fan-in 8, want from 1 to 5",
@@ -172,7 +172,7 @@ func TestToTheEnd(t *testing.T) {
 	s := mustParse(t, ring+"traffic:\n  - {kind: persistent, pairs: h0>h1, start: 10us}\n")
 	for _, d := range []time.Duration{time.Millisecond, 2 * time.Millisecond} {
 		s.Duration = d
-		r := play(t, s)
+		r := runScenario(t, s)
 		// 1 Gb/s of frames, of which 1024 in 1082 bytes are payload.
 		want := 1e9 / 8 * (d - 10*time.Microsecond).Seconds() * 1024 / 1082
 		if f := r.Run.Flows[0]; float64(f.Delivered) < 0.97*want || float64(f.Delivered) > 1.01*want {
@@ -183,7 +183,7 @@ func TestToTheEnd(t *testing.T) {
 
 func TestStopWhenFinished(t *testing.T) {
 	s := mustParse(t, ring+"stop-when-finished: on\ntraffic:\n  - {kind: flows, list: [{from: h0, to: h1, bytes: 1KB}]}\n")
-	if r := play(t, s); r.Run.End < 3000 || r.Run.End > 10_000 {
+	if r := runScenario(t, s); r.Run.End < 3000 || r.Run.End > 10_000 {
 		t.Errorf("the run ended at %v; want soon after its one flow", r.Run.End)
 	}
 }
@@ -196,7 +196,7 @@ func TestGroupsAndJobs(t *testing.T) {
   - {kind: incast, name: b, receivers: h0, fanin: 2, bytes: 10KB, rounds: 3, period: 100us}
   - {kind: flows, name: c, list: [{from: h2, to: h3, bytes: 1KB}, {from: h3, to: h2, bytes: 1KB, after: 1}, {from: h3, to: h2, bytes: 1KB, start: 2ms}]}
 `)
-	r := play(t, s)
+	r := runScenario(t, s)
 	got := map[string]int{}
 	var longest time.Duration
 	for _, f := range r.Run.Flows {
@@ -206,7 +206,7 @@ func TestGroupsAndJobs(t *testing.T) {
 		}
 	}
 	if got["a"] != 1 || got["b"] != 6 || got["c"] != 2 {
-		t.Errorf("flows by group %v; want a: 1, b: 6, c: 2, the one after the end left out", got)
+		t.Errorf("flows by group %v; want a: 1, b: 6, c: 2, without the one after the end", got)
 	}
 	if !strings.Contains(strings.Join(r.Run.Notes, "\n"), "1 of 10 flows start after the end") {
 		t.Errorf("notes %q; want one on the flow that starts too late", r.Run.Notes)
@@ -221,8 +221,8 @@ func TestGroupsAndJobs(t *testing.T) {
 
 // An offset clock changes what a device shows and nothing that happens.
 func TestClocksChangeNothing(t *testing.T) {
-	plain := play(t, mustParse(t, busy))
-	skewed := play(t, mustParse(t, busy+"clocks:\n  - {nodes: [s0..s2], offset: -3us, drift: 50ppm}\n"))
+	plain := runScenario(t, mustParse(t, busy))
+	skewed := runScenario(t, mustParse(t, busy+"clocks:\n  - {nodes: [s0..s2], offset: -3us, drift: 50ppm}\n"))
 	a, _ := json.Marshal(plain.Summary)
 	b, _ := json.Marshal(skewed.Summary)
 	if string(a) != string(b) {

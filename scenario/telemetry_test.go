@@ -84,16 +84,16 @@ func TestTelemetryReachesTheSink(t *testing.T) {
 			}
 		})
 	}
-	if r := play(t, mustParse(t, labelled+"expect: {reports: none}\n")); r.Telemetry != nil || r.Verdict != Fail {
+	if r := runScenario(t, mustParse(t, labelled+"expect: {reports: none}\n")); r.Telemetry != nil || r.Verdict != Fail {
 		t.Errorf("without programs: %+v, %s; want no accounts, and nothing known of reports", r.Telemetry, r.Verdict)
 	}
 }
 
-// TestFlowsetsOverAnyCarrier: chunks fit into what the carrier takes, come on the
-// lists of their switches behind those of programs before, and passive programs
-// change nothing of the traffic.
+// TestFlowsetsOverAnyCarrier: chunks fit the carrier, arrive on the lists of
+// their switches after those of programs before, and passive programs change
+// nothing of the traffic.
 func TestFlowsetsOverAnyCarrier(t *testing.T) {
-	without := play(t, mustParse(t, labelled))
+	without := runScenario(t, mustParse(t, labelled))
 	for name, tc := range map[string]struct {
 		management string
 		passive    bool
@@ -130,9 +130,9 @@ func TestFlowsetsOverAnyCarrier(t *testing.T) {
 	}
 }
 
-// TestProgramsHaveSeedsOfTheirOwn: by switch, by place in the list, by the seed
-// build the run; and a program that cannot be made is placed.
-func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
+// TestProgramSeedsDiffer: by switch, by position in the list, by the seed of
+// the run; and the error of a program that cannot be made has a position.
+func TestProgramSeedsDiffer(t *testing.T) {
 	s := mustParse(t, labelled)
 	seeds := map[uint64]int{}
 	for range 2 {
@@ -143,16 +143,16 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	}
 	for _, seed := range []uint64{1, 2, 1} {
 		s.Seed = seed
-		play(t, s)
+		runScenario(t, s)
 	}
 	if len(seeds) != 16 {
 		t.Errorf("%d seeds for 2 programs in 4 switches in runs of 2 seeds; want 16", len(seeds))
 	}
 	s.Telemetry[1] = Program{Position: Position{File: "x.yaml", Line: 9}, Kind: "odd", New: func(dev inswitch.Device, _ ProgramInputs) (inswitch.Program, error) {
-		return nil, fmt.Errorf("no room in switch %d, want more", dev.ID)
+		return nil, fmt.Errorf("no capacity in switch %d, want more", dev.ID)
 	}}
 	if _, err := Run(t.Context(), s, Options{}, nil); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:9: odd at ") {
-		t.Errorf("Run = %v; want a complaint about line 9 of x.yaml", err)
+		t.Errorf("Run = %v; want an error at line 9 of x.yaml", err)
 	}
 }
 
@@ -161,7 +161,7 @@ type nothingToDo struct{}
 func (nothingToDo) Stages() inswitch.Stages                    { return inswitch.StageSet(inswitch.Ingress) }
 func (nothingToDo) Observe(*inswitch.Event, *inswitch.Actions) {}
 
-func TestTelemetryComplaints(t *testing.T) {
+func TestTelemetryErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"telemetry:\n  - {kind: magic}\n":                                        `test.yaml:7: kind "magic", want one of `,
 		"telemetry:\n  - {kind: label, switches: h0}\n":                          "test.yaml:7: h0 is a host, want a switch",

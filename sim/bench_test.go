@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// BenchmarkFatTree plays four paced RDMA flows from every host with PFC, ECN,
+// BenchmarkFatTree runs four paced RDMA flows from every host with PFC, ECN,
 // DCQCN and ECMP on. Its unit is the field's: packets crossing links.
 func BenchmarkFatTree(b *testing.B) {
 	for _, k := range []int{4, 8, 16} {
@@ -26,7 +26,7 @@ func BenchmarkFatTree(b *testing.B) {
 				}
 			}
 			n.add(b, flows...)
-			n.play(100 * time.Microsecond)
+			n.run(100 * time.Microsecond)
 			start, cpu := n.Counts.Hops, cpuTime()
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -18,8 +18,9 @@ func (n *Network) speak(t testing.TB, interval time.Duration) {
 }
 
 // TestKeepalives runs BGP on a fat-tree under load: every link between switches
-// carries keepalives both ways at the interval, which the neighbour takes; none
-// leaves to a host, none is lost, and each acknowledges what was heard before.
+// carries keepalives in both directions at the interval, which the neighbour
+// consumes; none is sent to a host, none is lost, and each acknowledges what
+// was received before.
 func TestKeepalives(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	n.speak(t, 50*time.Microsecond)
@@ -58,10 +59,10 @@ func TestKeepalives(t *testing.T) {
 			seen++
 		}
 	}
-	n.play(2 * time.Millisecond)
+	n.run(2 * time.Millisecond)
 	for _, p := range n.ports {
 		if between := p.sw != nil && p.peer.sw != nil; between && (p.Keepalives < 39 || p.Keepalives > 40) || !between && p.Keepalives != 0 {
-			t.Errorf("port %d of node %d heard %d keepalives in 2 ms; want 40 from switches, none from hosts", p.ID, p.Node, p.Keepalives)
+			t.Errorf("port %d of node %d received %d keepalives in 2 ms; want 40 from switches, none from hosts", p.ID, p.Node, p.Keepalives)
 		}
 	}
 	if n.Counts.Drops != [numReasons]int64{} || seen < 64*39 || n.Finished != 15 {
@@ -69,7 +70,7 @@ func TestKeepalives(t *testing.T) {
 	}
 }
 
-// TestKeepalivesPassPausedPorts holds that they go on where data stands still.
+// TestKeepalivesPassPausedPorts holds that they continue where data is paused.
 func TestKeepalivesPassPausedPorts(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Congestion = nil
@@ -77,7 +78,7 @@ func TestKeepalivesPassPausedPorts(t *testing.T) {
 	n.speak(t, 20*time.Microsecond)
 	n.add(t, traffic.Flow{Src: 0, Dst: 15, Stop: 1e12, Priority: 3})
 	n.inject(t, 0, 0, Storm{Host: 15, Priority: 3})
-	n.play(2 * time.Millisecond)
+	n.run(2 * time.Millisecond)
 	var paused int
 	for _, p := range n.ports {
 		if p.sw != nil && p.peer.sw != nil && p.Paused(3) {
@@ -92,7 +93,7 @@ func TestKeepalivesPassPausedPorts(t *testing.T) {
 	}
 }
 
-func TestSpeakBGPRefuses(t *testing.T) {
+func TestEnableBGPErrors(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	if err := n.EnableBGP(0); err == nil {
 		t.Error("SpeakBGP(0) = nil; want an error")
@@ -107,12 +108,12 @@ func TestSpeakBGPRefuses(t *testing.T) {
 func TestKeepalivesAllocateNothing(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	n.speak(t, 10*time.Microsecond)
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if got := testing.AllocsPerRun(5, func() { n.Run(n.Now() + engine.Millisecond) }); got != 0 {
 		t.Errorf("1 ms of keepalives allocates %v times; want 0", got)
 	}
 	n.inject(t, 20*time.Millisecond, 0, LinkDown{Port: n.portTo(t, "tor0", "leaf0")})
-	n.play(21 * time.Millisecond)
+	n.run(21 * time.Millisecond)
 	if got := n.Counts.Drops[DropLinkDown]; got < 199 || got > 201 {
 		t.Errorf("%d packets lost on a dead link in 1 ms; want the 200 keepalives", got)
 	}

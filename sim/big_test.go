@@ -13,7 +13,7 @@ import (
 
 // TestEightThousandHosts starts a fat-tree of k=32 (8,192 hosts, 1,280
 // switches) at 20 % load for 100 µs: it must fit a machine, and lose nothing.
-// CI, with the race detector, plays the first 5 µs.
+// CI, with the race detector, runs the first 5 µs.
 func TestEightThousandHosts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a fabric of 8,192 hosts")

@@ -19,7 +19,7 @@ func TestOutside(t *testing.T) {
 		traffic.Flow{Src: world, From: outside4, To: vip4, Bytes: 50_000, Transport: traffic.TCP, Start: 1000})
 	border := n.Switch(n.named(t, "border"))
 	before := border.ports[2].TxPkts
-	n.play(50 * time.Millisecond)
+	n.run(50 * time.Millisecond)
 	for _, r := range n.Records() {
 		if !r.Finished || r.Retransmitted != 0 {
 			t.Errorf("flow %d (%v) finished %v, %d bytes again; want true and none", r.ID, r.Key, r.Finished, r.Retransmitted)
@@ -37,17 +37,17 @@ func TestOutside(t *testing.T) {
 	n.clean(t)
 }
 
-func TestFlowsRefused(t *testing.T) {
+func TestFlowErrors(t *testing.T) {
 	n := yard(t, nil)
 	for name, f := range map[string]traffic.Flow{
-		"no service":            {Src: 1, To: addr("192.0.2.99")},
-		"a switch":              {Src: 1, To: n.fabric.Node(n.named(t, "tor0")).IPv4},
-		"not behind the source": {Src: 1, Dst: 2, From: vm4},
-		"from a virtual one":    {Src: n.named(t, "mux0"), Dst: 2, From: vip4},
-		"mixed families":        {Src: 8, From: outside4, To: outside6},
-		"from itself":           {Src: 8, From: outside4, To: outside4},
-		"no host":               {Src: 1, Dst: 999},
-		"no source":             {Src: 999, To: vip4},
+		"no service":         {Src: 1, To: addr("192.0.2.99")},
+		"a switch":           {Src: 1, To: n.fabric.Node(n.named(t, "tor0")).IPv4},
+		"not of the source":  {Src: 1, Dst: 2, From: vm4},
+		"from a virtual one": {Src: n.named(t, "mux0"), Dst: 2, From: vip4},
+		"mixed families":     {Src: 8, From: outside4, To: outside6},
+		"from itself":        {Src: 8, From: outside4, To: outside4},
+		"no host":            {Src: 1, Dst: 999},
+		"no source":          {Src: 999, To: vip4},
 	} {
 		f.Bytes = 1
 		if err := n.AddFlows([]traffic.Flow{f}); err == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// TestComposedFramesAreTheSame makes packets of the bytes of all sorts of frames
+// TestCraftedFramesAreTheSame makes packets of the bytes of all sorts of frames
 // and writes them again.
-func TestComposedFramesAreTheSame(t *testing.T) {
+func TestCraftedFramesAreTheSame(t *testing.T) {
 	n := everything(t)
 	for _, sw := range n.switches {
 		sw.programs = programs{} // no labels: they are no part of an IP packet's own bytes
@@ -30,7 +30,7 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 			if pkt.unpaddedSize() < minFrame {
 				ip = ip[:pkt.unpaddedSize()-ethernetSize]
 			}
-			got, err := p.node.anyCompose(ip)
+			got, err := p.node.anyCraft(ip)
 			if err != nil {
 				t.Fatalf("Compose(%x) = %v", ip, err)
 			}
@@ -50,7 +50,7 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 			seen[pkt.Kind]++
 		}
 	}
-	n.play(300 * time.Microsecond)
+	n.run(300 * time.Microsecond)
 	for _, k := range []Kind{KindData, KindAck, KindTCP, KindUDP} {
 		if seen[k] < 10 {
 			t.Errorf("%d packets of kind %d seen; want many", seen[k], k)
@@ -58,7 +58,7 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 	}
 }
 
-func (nd *node) anyCompose(ip []byte) (*Packet, error) {
+func (nd *node) anyCraft(ip []byte) (*Packet, error) {
 	if nd.sw != nil {
 		return nd.sw.Craft(ip)
 	}
@@ -72,8 +72,8 @@ func (p *Packet) outers() []model.FlowKey {
 	return p.Extra.Outer
 }
 
-// TestComposedProbesWalk sends the bytes of a nested probe.
-func TestComposedProbesWalk(t *testing.T) {
+// TestCraftedProbesWalk sends the bytes of a nested probe.
+func TestCraftedProbesWalk(t *testing.T) {
 	n := yard(t, nil)
 	h := n.Host(0)
 	ip := n.AppendFrame(nil, n.probe(t, false, 20, "spine0", "tor0", "spine1"), h.ports[0])[ethernetSize:]
@@ -89,16 +89,16 @@ func TestComposedProbesWalk(t *testing.T) {
 		got++
 	}
 	h.Send(p, h.ports[0])
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if got != 1 {
 		t.Errorf("%d probes arrived, drops %v; want 1", got, n.Counts.Drops)
 	}
 	n.clean(t)
 }
 
-// FuzzCompose: every input makes a packet or is refused, and a packet's bytes
+// FuzzCraft: every input makes a packet or is rejected, and a packet's bytes
 // make the same packet again.
-func FuzzCompose(f *testing.F) {
+func FuzzCraft(f *testing.F) {
 	n := yard(f, nil)
 	for _, v6 := range []bool{false, true} {
 		f.Add(n.AppendFrame(nil, n.probe(f, v6, 20, "spine0", "tor1"), n.ports[0])[ethernetSize:])
@@ -126,7 +126,7 @@ func FuzzCompose(f *testing.F) {
 	})
 }
 
-func TestComposeAllocs(t *testing.T) {
+func TestCraftAllocs(t *testing.T) {
 	n := yard(t, nil)
 	ip := n.AppendFrame(nil, n.probe(t, true, 20, "spine0", "tor1"), n.ports[0])[ethernetSize:]
 	if got := testing.AllocsPerRun(100, func() {

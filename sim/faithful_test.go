@@ -71,8 +71,8 @@ func TestQueueIsMD1(t *testing.T) {
 
 // TestDCQCNSharesFairly runs four flows over one bottleneck with the paper's
 // parameters. Marks are random and few (one packet in several hundred), so the
-// shares of a single stretch of 100 ms scatter by some per cent; what must hold
-// is that they lie within 5 % of fair as a rule, and that no flow is favoured.
+// shares of a single period of 100 ms scatter by some per cent; they must be
+// within 5 % of fair as a rule, and no flow may be favoured.
 func TestDCQCNSharesFairly(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	cfg := DefaultConfig()
@@ -87,7 +87,7 @@ func TestDCQCNSharesFairly(t *testing.T) {
 	}
 	n.add(t, flows...)
 	const warm, stretch, stretches = 50 * time.Millisecond, 100 * time.Millisecond, 8
-	n.play(warm)
+	n.run(warm)
 	var before, first [4]int64
 	for i := range before {
 		before[i] = n.flows[i].acked
@@ -95,7 +95,7 @@ func TestDCQCNSharesFairly(t *testing.T) {
 	first = before
 	squares := 0.0
 	for s := range stretches {
-		n.play(warm + time.Duration(s+1)*stretch)
+		n.run(warm + time.Duration(s+1)*stretch)
 		total := int64(0)
 		for i := range before {
 			total += n.flows[i].acked - before[i]
@@ -154,7 +154,7 @@ func TestTCPCompletes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			n.play(tc.most)
+			n.run(tc.most)
 			if n.Finished != tc.flows {
 				t.Fatalf("%d of %d flows finished in %v: %+v", n.Finished, tc.flows, tc.most, n.Counts)
 			}
@@ -187,7 +187,7 @@ func TestTCPWaitsItsLeastTimeout(t *testing.T) {
 		if err := n.Inject(cut); err != nil {
 			t.Fatal(err)
 		}
-		n.play(time.Second)
+		n.run(time.Second)
 		took := n.Records()[0].Finish.Duration()
 		if n.Finished != 1 || took < want[0] || took > want[1] {
 			t.Errorf("least timeout %v: %d finished, after %v; want %v to %v", least, n.Finished, took, want[0], want[1])
@@ -207,7 +207,7 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.add(t, list...)
-		n.play(span)
+		n.run(span)
 		return n.Records(), n.Counts
 	}
 	a, ca := run(5)
@@ -225,8 +225,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayDoesNotDependOnSlices holds that it does not matter where Run was
-// told to stop: progress bars must not change results.
+// TestReplayDoesNotDependOnSlices holds that it does not matter where Run
+// stops: progress bars must not change results.
 func TestReplayDoesNotDependOnSlices(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	const end = 2 * engine.Millisecond

@@ -45,8 +45,8 @@ func steady(src, dst model.NodeID) traffic.Flow {
 
 func prefix(a model.Addr) netip.Prefix { return netip.PrefixFrom(a.Netip(), 32) }
 
-// TestFaultsDropWithTheirReason injects each fault that loses packets and
-// looks where and why they were lost, and that it ends when it should.
+// TestFaultsDropWithTheirReason injects each fault that drops packets and
+// checks where and why they were dropped, and that it ends when it should.
 func TestFaultsDropWithTheirReason(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	for name, tc := range map[string]struct {
@@ -83,11 +83,11 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 			n := fatTree(t, 4, cfg)
 			n.add(t, steady(0, 15))
 			n.inject(t, 200*time.Microsecond, 300*time.Microsecond, tc.fault(t, n))
-			n.play(199 * time.Microsecond)
+			n.run(199 * time.Microsecond)
 			if n.Counts.Drops != [numReasons]int64{} {
 				t.Fatalf("drops %v before the fault; want none", n.Counts.Drops)
 			}
-			n.play(600 * time.Microsecond)
+			n.run(600 * time.Microsecond)
 			during := n.Counts.Drops
 			if during[tc.want] == 0 {
 				t.Errorf("drops %v during the fault; want some for %v", during, tc.want)
@@ -98,7 +98,7 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 				}
 			}
 			acked := n.flows[0].acked
-			n.play(20 * time.Millisecond)
+			n.run(20 * time.Millisecond)
 			if n.Counts.Drops != during {
 				t.Errorf("drops %v after the fault; want no more than %v", n.Counts.Drops, during)
 			}
@@ -116,31 +116,31 @@ func TestFaultsOverlap(t *testing.T) {
 	port := n.portTo(t, "tor7", "h15")
 	n.inject(t, 20*time.Microsecond, 200*time.Microsecond, Lossy{Port: port, Share: 0.5})
 	n.inject(t, 50*time.Microsecond, 0, LinkDown{Port: port})
-	n.play(300 * time.Microsecond)
+	n.run(300 * time.Microsecond)
 	delivered := n.flows[0].expected
-	n.play(20 * time.Millisecond)
+	n.run(20 * time.Millisecond)
 	if got := n.flows[0].expected; got != delivered {
 		t.Errorf("%d bytes arrived over a link that is down", got-delivered)
 	}
 }
 
-// TestStormPausesTheSwitch holds that a host that sends PAUSE stops the port
-// to it, and that what stands behind goes on when it ends.
+// TestStormPausesTheSwitch holds that a host that sends PAUSE pauses the port
+// to it, and that its queue resumes when the storm ends.
 func TestStormPausesTheSwitch(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	n.add(t, steady(0, 15))
 	n.inject(t, 100*time.Microsecond, 500*time.Microsecond, Storm{Host: 15, Priority: 3})
-	n.play(150 * time.Microsecond)
+	n.run(150 * time.Microsecond)
 	port := n.Port(n.portTo(t, "tor7", "h15"))
 	if !port.Paused(3) {
 		t.Fatal("the port to the storming host is not paused")
 	}
 	acked := n.flows[0].acked
-	n.play(590 * time.Microsecond)
+	n.run(590 * time.Microsecond)
 	if got := n.flows[0].acked - acked; got > 0 {
 		t.Errorf("%d bytes were acknowledged during the storm; want none", got)
 	}
-	n.play(2 * time.Millisecond)
+	n.run(2 * time.Millisecond)
 	if port.Paused(3) || n.flows[0].acked == acked {
 		t.Error("the flow does not go on after the storm")
 	}
@@ -157,9 +157,9 @@ func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	n := fatTree(t, 4, cfg)
 	n.add(t, traffic.Flow{Src: 0, Dst: 15, Stop: 1e12, Priority: 3})
 	n.inject(t, 0, 0, SlowReceiver{Host: 15, Rate: 20 * model.Gbps, Priority: 3})
-	n.play(1 * time.Millisecond)
+	n.run(1 * time.Millisecond)
 	before := n.flows[0].acked
-	n.play(3 * time.Millisecond)
+	n.run(3 * time.Millisecond)
 	rate := float64(n.flows[0].acked-before) * 8 / 0.002 / 1e9
 	if rate < 17 || rate > 20 {
 		t.Errorf("the receiver takes %.1f Gb/s of payload; want a little below 20", rate)
@@ -172,21 +172,21 @@ func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	}
 }
 
-// TestPolarisationLeavesLinksUnused holds that switches that hash alike use
+// TestPolarisationLeavesLinksUnused holds that switches with the same hash use
 // fewer uplinks.
 func TestPolarisationLeavesLinksUnused(t *testing.T) {
 	used := func(fault bool) (ports int) {
 		n := fatTree(t, 8, DefaultConfig())
 		if fault {
 			n.inject(t, 0, 0, HashPolarization{})
-			n.play(time.Nanosecond)
+			n.run(time.Nanosecond)
 		}
 		var flows []traffic.Flow
 		for i := range 400 {
 			flows = append(flows, traffic.Flow{Src: model.NodeID(i % 16), Dst: model.NodeID(64 + i%64), Bytes: 1000, Priority: 3, Start: 1000})
 		}
 		n.add(t, flows...)
-		n.play(2 * time.Millisecond)
+		n.run(2 * time.Millisecond)
 		for _, p := range n.ports {
 			if p.TxPkts > 0 {
 				ports++
@@ -196,11 +196,11 @@ func TestPolarisationLeavesLinksUnused(t *testing.T) {
 	}
 	healthy, polarised := used(false), used(true)
 	if polarised >= healthy*9/10 {
-		t.Errorf("%d ports used when healthy, %d when all hash alike; want clearly fewer", healthy, polarised)
+		t.Errorf("%d ports used when healthy, %d when all switches use the same hash; want clearly fewer", healthy, polarised)
 	}
 }
 
-func TestInjectRefuses(t *testing.T) {
+func TestInjectErrors(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	for name, f := range map[string]Fault{
 		"no such port":     LinkDown{Port: model.Port{Node: 0, Port: 9}},

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// TestForgettingChangesNothing plays the same flows, brought bit by bit, with
-// and without Forget: the packets are the same, the list of flows is not.
+// TestForgettingChangesNothing runs the same flows, added in parts, with and
+// without ForgetFinished: the packets are the same, the list of flows is not.
 func TestForgettingChangesNothing(t *testing.T) {
 	const step = 100 * time.Microsecond
 	play := func(forget bool) *Network {
@@ -44,12 +44,12 @@ func TestForgettingChangesNothing(t *testing.T) {
 		t.Errorf("%d flows finished, want all 640", with.Finished)
 	}
 	if len(with.flows) > 200 || len(without.flows) != 640 {
-		t.Errorf("%d places for flows with Forget, %d without; want far fewer, and 640", len(with.flows), len(without.flows))
+		t.Errorf("%d flow ids with ForgetFinished, %d without; want far fewer, and 640", len(with.flows), len(without.flows))
 	}
 }
 
-// TestPacketsOfForgottenFlowsFindNobody hands a host what was underway.
-func TestPacketsOfForgottenFlowsFindNobody(t *testing.T) {
+// TestPacketsOfForgottenFlowsAreDropped delivers to a host what was in flight.
+func TestPacketsOfForgottenFlowsAreDropped(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	hosts := n.Fabric().Hosts()
 	one := []traffic.Flow{{Src: hosts[0], Dst: hosts[9], Bytes: 100, Priority: 3}}
@@ -62,12 +62,12 @@ func TestPacketsOfForgottenFlowsFindNobody(t *testing.T) {
 	n.ForgetFinished(engine.Forever)
 	n.Host(hosts[9]).deliver(n.Host(hosts[9]).ports[0], late)
 	if n.Counts.Drops[DropHost] != 1 {
-		t.Errorf("drops %v, want the packet of nobody", n.Counts.Drops)
+		t.Errorf("drops %v, want the packet without a flow", n.Counts.Drops)
 	}
 	if err := n.AddFlows(one); err != nil {
 		t.Fatal(err)
 	}
 	if len(n.flows) != 1 || n.flows[0] == nil {
-		t.Errorf("%d places for flows, want the old one used again", len(n.flows))
+		t.Errorf("%d flow ids, want the old one used again", len(n.flows))
 	}
 }

@@ -113,7 +113,7 @@ func TestLabelledFrames(t *testing.T) {
 			seen[pkt.Kind]++
 		}
 	}
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	for _, k := range []Kind{KindData, KindAck, KindTCP, KindUDP} {
 		if seen[k] < 10 {
 			t.Errorf("%d packets of kind %d seen; want many", seen[k], k)
@@ -153,7 +153,7 @@ func TestTsharkReadsFrames(t *testing.T) {
 			}
 		}
 	}
-	n.play(200 * time.Microsecond)
+	n.run(200 * time.Microsecond)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestFramesAllocateNothing(t *testing.T) {
 			sizes[len(b)]++
 		}
 	}
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if want := map[int]int{}; cmp.Equal(sizes, want) || n.Finished != 1 {
 		t.Errorf("frames %v, %d flows finished; want some, 1", sizes, n.Finished)
 	}

@@ -34,15 +34,15 @@ func (n *Network) balance() (off int64) {
 	return off
 }
 
-// TestMovedFlowsGoOn moves an address away under flows to it and from it, and
-// home again: they end, at the host where the address then is.
+// TestMovedFlowsGoOn migrates an address away under flows to it and from it,
+// and home again: they end, at the host where the address then is.
 func TestMovedFlowsGoOn(t *testing.T) {
 	for name, f := range map[string]traffic.Flow{
 		"rdma to it":   {Src: 4, To: vm4, Priority: 3},
 		"rdma from it": {Src: 0, From: vm4, Dst: 4, Priority: 3},
 		"tcp to it":    {Src: 4, To: vm4, Transport: traffic.TCP},
 		"tcp from it":  {Src: 0, From: vm4, Dst: 4, Transport: traffic.TCP},
-		"its own host": {Src: 3, To: vm4, Priority: 3}, // where it moves to
+		"its own host": {Src: 3, To: vm4, Priority: 3}, // where it migrates to
 		"its old host": {Src: 0, To: vm4, Priority: 3, Start: 500_000},
 		"starts later": {Src: 0, From: vm4, Dst: 4, Priority: 3, Start: 500_000},
 		"udp from it":  {Src: 0, From: vm4, Dst: 4, Transport: traffic.UDP},
@@ -58,7 +58,7 @@ func TestMovedFlowsGoOn(t *testing.T) {
 				f.Start = 1000
 			}
 			if name == "its old host" {
-				n.play(400 * time.Microsecond) // before, it cannot send to itself
+				n.run(400 * time.Microsecond) // before, it cannot send to itself
 			}
 			n.add(t, f)
 			fl := n.flows[0]
@@ -68,12 +68,12 @@ func TestMovedFlowsGoOn(t *testing.T) {
 				}
 				return fl.dst
 			}
-			n.play(600 * time.Microsecond)
+			n.run(600 * time.Microsecond)
 			acked := max(fl.acked, fl.expected)
 			if end().Name != "h3" || acked == 0 || n.Host(3).ports[0].TxPkts == 0 {
 				t.Errorf("the flow is at %s, %d bytes on, after the first move; want h3", end().Name, acked)
 			}
-			n.play(20 * time.Second)
+			n.run(20 * time.Second)
 			if r := n.Records(); len(r) != 1 || !r[0].Finished || end().Name != "h0" || f.Transport != traffic.UDP && fl.expected != fl.size {
 				t.Errorf("records %+v, at %s; want it finished, at h0", r, end().Name)
 			}
@@ -87,14 +87,14 @@ func TestMovedFlowsGoOn(t *testing.T) {
 	}
 }
 
-// TestMovedSenderLeavesNothingBehind moves a sender next to its receiver, while
-// no table follows: its packets take the short way, and its timer is the new
-// host's.
+// TestMovedSenderLeavesNothingBehind migrates a sender next to its receiver,
+// while no table follows: its packets take the short path, and its timer is the
+// new host's.
 func TestMovedSenderLeavesNothingBehind(t *testing.T) {
 	n := yard(t, nil)
 	n.add(t, traffic.Flow{Src: 0, From: vm4, Dst: 4, Stop: 1e12, Priority: 3, Rate: 10 * model.Gbps, Start: 1000})
 	n.moveAt(t, 200*time.Microsecond, Migration{Addr: vm4, To: 3, Delay: time.Second})
-	n.play(250 * time.Microsecond)
+	n.run(250 * time.Microsecond)
 	fromSpines := func() (data int64) {
 		for _, p := range n.Switch(n.named(t, "tor1")).ports {
 			if p.peer.sw != nil {
@@ -104,7 +104,7 @@ func TestMovedSenderLeavesNothingBehind(t *testing.T) {
 		return data
 	}
 	before, sent := fromSpines(), n.Host(3).ports[0].TxPkts
-	n.play(400 * time.Microsecond)
+	n.run(400 * time.Microsecond)
 	if got := fromSpines() - before; got != 0 || n.Host(3).ports[0].TxPkts == sent {
 		t.Errorf("%d packets come to tor1 from above, %d from h3; want none and some", got, n.Host(3).ports[0].TxPkts-sent)
 	}
@@ -128,7 +128,7 @@ func TestTablesFollowAMove(t *testing.T) {
 		late []string
 		want Reason
 	}{
-		"no time":   {nil, DropHost}, // what was on its way then
+		"no time":   {nil, DropHost}, // what was in flight then
 		"blackhole": {[]string{"tor0", "spine0", "spine1", "tor1"}, DropHost},
 		"loop":      {[]string{"spine0", "spine1", "tor1"}, DropTTL},
 	} {
@@ -143,9 +143,9 @@ func TestTablesFollowAMove(t *testing.T) {
 				m.Late[n.named(t, s)] = time.Millisecond
 			}
 			n.moveAt(t, time.Millisecond, m)
-			n.play(time.Millisecond + 20*time.Microsecond)
+			n.run(time.Millisecond + 20*time.Microsecond)
 			early := n.Counts.Drops[tc.want]
-			n.play(1900 * time.Microsecond)
+			n.run(1900 * time.Microsecond)
 			if got := n.Counts.Drops[tc.want] - early; (got > 20) != (tc.late != nil) {
 				t.Errorf("drops %v before tables follow; want many for %v: %v", n.Counts.Drops, tc.want, tc.late != nil)
 			}
@@ -154,9 +154,9 @@ func TestTablesFollowAMove(t *testing.T) {
 					t.Errorf("%d drops for %v; want %v", count, Reason(r), tc.want)
 				}
 			}
-			n.play(2100 * time.Microsecond)
+			n.run(2100 * time.Microsecond)
 			before := n.Counts.Drops
-			n.play(30 * time.Millisecond)
+			n.run(30 * time.Millisecond)
 			f := n.flows[0]
 			if n.Counts.Drops != before || f.dst.ID != m.To || f.acked*8/1e6 < 20 {
 				t.Errorf("drops %v, then %v; %d bytes acknowledged at %s; want no more drops and 1 Gb/s", before, n.Counts.Drops, f.acked, f.dst.Name)
@@ -165,14 +165,14 @@ func TestTablesFollowAMove(t *testing.T) {
 	}
 }
 
-// TestNewestMoveWins holds that a switch that is slow to hear of a move does
-// not undo a later one.
+// TestNewestMoveWins holds that a switch whose table follows late does not undo
+// a later migration.
 func TestNewestMoveWins(t *testing.T) {
 	n := yard(t, nil)
 	tor0 := n.named(t, "tor0")
 	n.moveAt(t, 0, Migration{Addr: vm4, To: 3, Late: map[model.NodeID]time.Duration{tor0: time.Millisecond}})
 	n.moveAt(t, 100*time.Microsecond, Migration{Addr: vm4, To: 1})
-	n.play(2 * time.Millisecond)
+	n.run(2 * time.Millisecond)
 	key := model.FlowKey{Src: n.fabric.Node(2).IPv4, Dst: vm4, Proto: model.UDP}
 	for _, sw := range n.switches {
 		out, ok := sw.NextHop(key)
@@ -186,23 +186,23 @@ func TestNewestMoveWins(t *testing.T) {
 	}
 }
 
-// TestBackendsMove moves the only backend of a service.
+// TestBackendsMove migrates the only backend of a service.
 func TestBackendsMove(t *testing.T) {
 	n := yardOf(t, nil)
 	n.serve(t, Service{VIP: vip4, Backends: []model.Addr{vm4}})
 	n.add(t, traffic.Flow{Src: 1, To: vip4, Bytes: 10_000_000, Transport: traffic.TCP, Start: 1000})
 	n.moveAt(t, 300*time.Microsecond, Migration{Addr: vm4, To: 5, Delay: 10 * time.Microsecond})
-	n.play(200 * time.Microsecond)
+	n.run(200 * time.Microsecond)
 	if n.flows[0].dst.Name != "h0" || n.flows[0].expected == 0 {
 		t.Errorf("%d bytes at %s before the move; want some at h0", n.flows[0].expected, n.flows[0].dst.Name)
 	}
-	n.play(time.Second)
+	n.run(time.Second)
 	if n.Finished != 1 || n.flows[0].dst.Name != "h5" || n.balance() != 0 {
 		t.Errorf("%d flows finished at %s, books off by %d; want one at h5, 0", n.Finished, n.flows[0].dst.Name, n.balance())
 	}
 }
 
-func TestMovesRefused(t *testing.T) {
+func TestMigrationErrors(t *testing.T) {
 	n := yard(t, nil)
 	for name, m := range map[string]Migration{
 		"a host's own":  {Addr: n.fabric.Node(1).IPv4, To: 2},
@@ -219,14 +219,13 @@ func TestMovesRefused(t *testing.T) {
 		"below nothing": {Addr: vm4, To: 2, Spread: -1},
 	} {
 		if err := n.Migrate(0, m); err == nil {
-			t.Errorf("%s: Move(%+v) = nil; want an error", name, m)
+			t.Errorf("%s: Migrate(%+v) = nil; want an error", name, m)
 		}
 	}
 }
 
-// TestMovesLoseNoPacket draws flows of all sorts and moves that cross each
-// other: all flows end, and every packet has one end. Where Run was told to
-// stop must not matter.
+// TestMovesLoseNoPacket draws flows of all sorts and migrations that overlap:
+// all flows end, and every packet has one end. Where Run stops must not matter.
 func TestMovesLoseNoPacket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var flows []traffic.Flow
@@ -290,8 +289,9 @@ func TestMovesLoseNoPacket(t *testing.T) {
 	})
 }
 
-// TestMovesOutlastOtherChanges lets routing learn of a dead link after a move,
-// and holds that the history of intended routes tells the way at every time.
+// TestMovesOutlastOtherChanges makes routing react to a link that is down after
+// a migration, and holds that the history of intended routes gives the path at
+// every time.
 func TestMovesOutlastOtherChanges(t *testing.T) {
 	n := yard(t, nil)
 	tor0, tor1 := n.named(t, "tor0"), n.named(t, "tor1")
@@ -306,14 +306,14 @@ func TestMovesOutlastOtherChanges(t *testing.T) {
 		n.SetIntendedRoutes(routes, nil)
 	})
 	n.moveAt(t, 3*time.Millisecond, Migration{Addr: vm4, To: 0})
-	n.play(2500 * time.Microsecond)
+	n.run(2500 * time.Microsecond)
 	for port := range uint16(32) {
 		key := model.FlowKey{Src: n.fabric.Node(1).IPv4, Dst: vm4, SrcPort: port, Proto: model.UDP}
 		if out, ok := n.Switch(tor0).NextHop(key); !ok || out.peer.Node != n.named(t, "spine1") {
-			t.Fatalf("%v leaves tor0 by port %d; want to spine1, the way that is left", key, out.ID)
+			t.Fatalf("%v leaves tor0 by port %d; want to spine1, the remaining path", key, out.ID)
 		}
 	}
-	n.play(4 * time.Millisecond)
+	n.run(4 * time.Millisecond)
 	for at, want := range map[model.Time]model.NodeID{0: tor0, 999_999: tor0, 1e6: tor1, 1_050_000: tor1, 25e5: tor1, 3e6: tor0} {
 		if got := n.Intent().At(at).ExpectedLastHops(vm4); !slices.Equal(got, []model.NodeID{want}) {
 			t.Errorf("at %v packets to the address may end at %v; want %d", at, got, want)

@@ -53,7 +53,7 @@ func TestFlowsToAVirtualAddress(t *testing.T) {
 					}
 				}
 			}
-			n.play(100 * time.Millisecond)
+			n.run(100 * time.Millisecond)
 			used := map[string]int{}
 			for _, r := range n.Records() {
 				if !r.Finished || r.Retransmitted != 0 {
@@ -106,7 +106,7 @@ func TestLoneFlowThroughAMuxTakesTheIdealTime(t *testing.T) {
 		for _, to := range []model.Addr{vip4, vip6} {
 			n := yard(t, nil)
 			n.add(t, traffic.Flow{Src: 1, To: to, Bytes: size, Priority: 3, Start: 1000})
-			n.play(50 * time.Millisecond)
+			n.run(50 * time.Millisecond)
 			r := n.Records()[0]
 			if !r.Finished || r.FCT() != r.Ideal || r.FCT() < engine.Of(muxDelay) {
 				t.Errorf("%d bytes to %v: completion %d ps; want the ideal %d ps", size, to, r.FCT(), r.Ideal)
@@ -116,8 +116,8 @@ func TestLoneFlowThroughAMuxTakesTheIdealTime(t *testing.T) {
 	}
 }
 
-// TestTunnelKeepsTheInnerHeader looks at a packet on its last wire: the TTL of
-// the tunnel has fallen since the mux, that of the packet within up to it.
+// TestTunnelKeepsTheInnerHeader checks a packet on its last link: the TTL of
+// the tunnel has fallen since the mux, that of the inner packet up to it.
 func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 	n := yard(t, func(c *Config) { c.TTL = 20 })
 	n.add(t, traffic.Flow{Src: 1, To: vip4, Bytes: 100, Priority: 3, Start: 1000})
@@ -140,21 +140,21 @@ func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 		}
 		seen++
 	}
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if seen != 1 || n.Finished != 1 {
 		t.Errorf("%d packets seen, %d flows finished; want one", seen, n.Finished)
 	}
 }
 
-// TestMarksComeOutOfTunnels congests the way behind the mux: the receiver must
-// hear of it.
+// TestMarksComeOutOfTunnels congests the path after the mux: the receiver must
+// see the marks.
 func TestMarksComeOutOfTunnels(t *testing.T) {
 	n := yardOf(t, func(c *Config) { c.ECN = []ECNParams{{Kmin: 2000, Kmax: 4000, Pmax: 1}} })
 	n.serve(t, Service{VIP: vip4, Backends: []model.Addr{n.fabric.Node(2).IPv4}}) // beside mux0
 	n.add(t,
 		traffic.Flow{Src: 1, To: vip4, Bytes: 1_000_000, Priority: 3, Start: 1000},
 		traffic.Flow{Src: 0, Dst: 2, Bytes: 1_000_000, Priority: 3, Start: 1000})
-	n.play(10 * time.Millisecond)
+	n.run(10 * time.Millisecond)
 	f := n.flows[0]
 	if f.dst.Name != "h2" || !f.done || f.rate >= f.port.rate {
 		t.Errorf("flow to %s done %v at %v; want h2, true, slowed down", f.dst.Name, f.done, f.rate)
@@ -177,7 +177,7 @@ func TestSlowMuxIsSlow(t *testing.T) {
 		}
 		last = m.last
 	}
-	n.play(10 * time.Millisecond)
+	n.run(10 * time.Millisecond)
 	slowed := 0
 	for _, r := range n.Records() {
 		late := r.FCT() - r.Ideal
@@ -198,8 +198,8 @@ func TestSlowMuxIsSlow(t *testing.T) {
 	n.clean(t)
 }
 
-// TestWrongMux breaks a mux in each way, for half of the flows.
-func TestWrongMux(t *testing.T) {
+// TestMisdirectingMux injects each kind of wrong mux, for half of the flows.
+func TestMisdirectingMux(t *testing.T) {
 	for name, tc := range map[string]struct {
 		to    string // a host, or an address
 		want  Reason
@@ -224,7 +224,7 @@ func TestWrongMux(t *testing.T) {
 				f.To = addr(tc.to)
 			}
 			n.inject(t, 0, 3*time.Millisecond, f)
-			n.play(2900 * time.Microsecond)
+			n.run(2900 * time.Microsecond)
 			if n.Finished < 10 || n.Finished > 30 {
 				t.Errorf("%d of 40 flows finished under the fault; want about half", n.Finished)
 			}
@@ -235,7 +235,7 @@ func TestWrongMux(t *testing.T) {
 			if at := n.hosts[n.named(t, tc.where)].ports[0].Drops[tc.want]; at != during[tc.want] {
 				t.Errorf("%d of %d drops are at %s; want all", at, during[tc.want], tc.where)
 			}
-			n.play(50 * time.Millisecond)
+			n.run(50 * time.Millisecond)
 			if n.Finished != 40 {
 				t.Errorf("%d flows finished after the fault; want all 40", n.Finished)
 			}
@@ -250,14 +250,14 @@ func TestMuxWithoutService(t *testing.T) {
 	stray.Kind, stray.TTL, stray.Size = KindUDP, 9, 100
 	stray.Key = model.FlowKey{Src: n.fabric.Node(1).IPv4, Dst: addr("192.0.2.77"), Proto: model.UDP}
 	n.Host(1).Send(stray, n.Host(1).ports[0])
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if got := n.Host(n.named(t, "mux0")).ports[0].Drops[DropNoRoute]; got != 1 {
 		t.Errorf("%d packets to an address without service dropped at the mux; want 1", got)
 	}
 }
 
-// TestPacketsOfNoFlowPassTheMux sends a datagram of nobody's flow: it comes out
-// of the tunnel as it went in.
+// TestPacketsOfNoFlowPassTheMux sends a datagram without a flow: it leaves the
+// tunnel unchanged.
 func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 	n := yard(t, nil)
 	p := n.Host(1).NewPacket()
@@ -269,7 +269,7 @@ func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 		h.Receive = func(p *Packet) { got = append(got, *p) }
 	}
 	n.Host(1).Send(p, n.Host(1).ports[0])
-	n.play(time.Millisecond)
+	n.run(time.Millisecond)
 	if len(got) != 1 {
 		t.Fatalf("%d packets received; want 1", len(got))
 	}
@@ -279,7 +279,7 @@ func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 	n.clean(t)
 }
 
-func TestServicesRefused(t *testing.T) {
+func TestServiceErrors(t *testing.T) {
 	n := yard(t, nil)
 	h1, spare := n.fabric.Node(1).IPv4, addr("192.0.2.11")
 	for name, s := range map[string]Service{

@@ -26,9 +26,9 @@ func (n *Network) probe(t testing.TB, v6 bool, ttl uint8, along ...string) *Pack
 	return p
 }
 
-// TestProbesWalkAlongSwitches sends probes by lists of switches, also there and
-// back, and writes down each hop: who sends, how many outer headers are left,
-// the TTL of the first.
+// TestProbesWalkAlongSwitches sends probes by lists of switches, also on a
+// round trip, and records each hop: the sender, the number of outer headers
+// left, the TTL of the first.
 func TestProbesWalkAlongSwitches(t *testing.T) {
 	type hop struct {
 		node  string
@@ -42,11 +42,11 @@ func TestProbesWalkAlongSwitches(t *testing.T) {
 		depth []int
 		inner uint8 // TTL at the end, of 20
 	}{
-		"none":           {nil, []string{"h0", "tor0", "*", "tor1"}, []uint8{20, 19, 18, 17}, []int{0, 0, 0, 0}, 17},
-		"three":          {[]string{"spine0", "tor1", "spine1"}, []string{"h0", "tor0", "spine0", "tor1", "spine1", "tor1"}, []uint8{60, 59, 59, 59, 19, 18}, []int{3, 3, 2, 1, 0, 0}, 18},
-		"there and back": {[]string{"spine1", "tor0", "spine1"}, []string{"h0", "tor0", "spine1", "tor0", "spine1", "tor1"}, []uint8{60, 59, 59, 59, 19, 18}, []int{3, 3, 2, 1, 0, 0}, 18},
-		"same twice":     {[]string{"tor0", "tor0"}, []string{"h0", "tor0", "*", "tor1"}, []uint8{60, 19, 18, 17}, []int{2, 0, 0, 0}, 17},
-		"to the border":  {[]string{"border"}, []string{"h0", "tor0", "*", "border", "*", "tor1"}, []uint8{60, 59, 58, 19, 18, 17}, []int{1, 1, 1, 0, 0, 0}, 17},
+		"none":          {nil, []string{"h0", "tor0", "*", "tor1"}, []uint8{20, 19, 18, 17}, []int{0, 0, 0, 0}, 17},
+		"three":         {[]string{"spine0", "tor1", "spine1"}, []string{"h0", "tor0", "spine0", "tor1", "spine1", "tor1"}, []uint8{60, 59, 59, 59, 19, 18}, []int{3, 3, 2, 1, 0, 0}, 18},
+		"round trip":    {[]string{"spine1", "tor0", "spine1"}, []string{"h0", "tor0", "spine1", "tor0", "spine1", "tor1"}, []uint8{60, 59, 59, 59, 19, 18}, []int{3, 3, 2, 1, 0, 0}, 18},
+		"same twice":    {[]string{"tor0", "tor0"}, []string{"h0", "tor0", "*", "tor1"}, []uint8{60, 19, 18, 17}, []int{2, 0, 0, 0}, 17},
+		"to the border": {[]string{"border"}, []string{"h0", "tor0", "*", "border", "*", "tor1"}, []uint8{60, 59, 58, 19, 18, 17}, []int{1, 1, 1, 0, 0, 0}, 17},
 	} {
 		for _, v6 := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestProbesWalkAlongSwitches(t *testing.T) {
 				p := n.probe(t, v6, 20, tc.along...)
 				size := p.Size - int32(len(tc.along))*ipSize(&p.Key)
 				n.Host(0).Send(p, n.Host(0).ports[0])
-				n.play(time.Millisecond)
+				n.run(time.Millisecond)
 				if len(seen) != len(tc.want) {
 					t.Fatalf("hops %+v; want %v", seen, tc.want)
 				}
@@ -103,7 +103,7 @@ func TestProbesEndWhereTheyMay(t *testing.T) {
 				p.Key.Dst = n.nodeAddr(n.named(t, tc.dst), false)
 			}
 			n.Host(0).Send(p, n.Host(0).ports[0])
-			n.play(time.Millisecond)
+			n.run(time.Millisecond)
 			if n.Counts.Drops[tc.want] != 1 || n.Counts.Delivered != 0 || n.balance() != 0 {
 				t.Errorf("drops %v, %d delivered, books off by %d; want one for %v", n.Counts.Drops, n.Counts.Delivered, n.balance(), tc.want)
 			}
@@ -111,8 +111,8 @@ func TestProbesEndWhereTheyMay(t *testing.T) {
 	}
 }
 
-// TestLongLoopsStayInTheLoop lets packets in a tunnel go round for as long as a
-// TTL can last: longer than a flow's known way, and than a byte can count from
+// TestLongLoopsStayInTheLoop makes packets in a tunnel loop for as long as a
+// TTL can last: longer than a flow's known path, and than a byte can count from
 // its end.
 func TestLongLoopsStayInTheLoop(t *testing.T) {
 	n := yardOf(t, func(c *Config) { c.TTL = 255 })
@@ -122,7 +122,7 @@ func TestLongLoopsStayInTheLoop(t *testing.T) {
 	n.inject(t, 200*time.Microsecond, 0, Reroute{Entries: []Entry{
 		{Switch: n.named(t, "spine0"), To: to, Via: tor}, {Switch: n.named(t, "spine1"), To: to, Via: tor},
 	}})
-	n.play(3 * time.Millisecond)
+	n.run(3 * time.Millisecond)
 	drops := n.Counts.Drops
 	if drops[DropTTL] == 0 {
 		t.Errorf("drops %v; want some for their TTL", drops)
@@ -168,7 +168,7 @@ func TestProgramsSeeControlPackets(t *testing.T) {
 			s := &tally{ended: ended}
 			n.Switch(n.named(t, "tor0")).Attach(s)
 			n.add(t, steady(15, 0)) // acknowledgements come by tor0
-			n.play(time.Millisecond)
+			n.run(time.Millisecond)
 			acks := int64(0)
 			for _, p := range n.Switch(n.named(t, "tor0")).ports {
 				if p.peer.sw != nil {
@@ -207,7 +207,7 @@ func TestTimersAllocateNothing(t *testing.T) {
 	sw := n.Switch(n.named(t, "tor0"))
 	sw.Attach(m)
 	sw.Start(m, 0)
-	n.play(10 * time.Microsecond)
+	n.run(10 * time.Microsecond)
 	if got := testing.AllocsPerRun(10, func() { n.Run(n.Now() + 10*engine.Microsecond) }); got != 0 || m.beats < 100 {
 		t.Errorf("%v allocations, %d timers; want none, above 100", got, m.beats)
 	}

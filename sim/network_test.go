@@ -39,15 +39,15 @@ func (n *Network) add(t testing.TB, flows ...traffic.Flow) {
 	}
 }
 
-// run plays until nothing is left or the time is over.
-func (n *Network) play(limit time.Duration) { n.Run(engine.Of(limit)) }
+// run runs until no events are pending or the time is over.
+func (n *Network) run(limit time.Duration) { n.Run(engine.Of(limit)) }
 
 func TestLoneFlowTakesTheIdealTime(t *testing.T) {
 	for _, size := range []model.Bytes{1, 1000, 1024, 1025, 5000, 100_000, 10_000_000} {
 		for _, v6 := range []bool{false, true} {
 			n := fatTree(t, 4, DefaultConfig())
 			n.add(t, traffic.Flow{Src: 0, Dst: 15, Bytes: size, Priority: 3, V6: v6, Start: 1000})
-			n.play(50 * time.Millisecond)
+			n.run(50 * time.Millisecond)
 			r := n.Records()
 			if len(r) != 1 || !r[0].Finished {
 				t.Fatalf("%d bytes: records %+v; want one finished flow", size, r)
@@ -71,7 +71,7 @@ func TestIncastLosesNothing(t *testing.T) {
 		flows = append(flows, traffic.Flow{Src: src, Dst: 15, Bytes: 2_000_000, Priority: 3, Start: 1000})
 	}
 	n.add(t, flows...)
-	n.play(100 * time.Millisecond)
+	n.run(100 * time.Millisecond)
 	if n.Finished != 15 || n.Counts.Drops != [numReasons]int64{} || n.Counts.Pauses == 0 {
 		t.Errorf("finished %d, drops %v, pauses %d; want 15, none, some", n.Finished, n.Counts.Drops, n.Counts.Pauses)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// TestFaultsOfOneKindOverlap has two faults of one kind at one place, the second from the
-// middle of the first to after its end: while one of them lasts, it acts; after
-// both, nothing does.
+// TestFaultsOfOneKindOverlap has two faults of one kind at one location, the
+// second from the middle of the first to after its end: while one of them
+// lasts, it acts; after both, nothing does.
 func TestFaultsOfOneKindOverlap(t *testing.T) {
 	const unit = 320 * time.Microsecond // two repetitions of a pause
 	for name, tc := range map[string]struct {
@@ -76,7 +76,7 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 				if name == "storm over a flap" && step.until > 4*unit {
 					continue // the link is up and the storm is over
 				}
-				n.play(step.until)
+				n.run(step.until)
 				now := tc.acts(n)
 				if acts := now > last; acts != step.acts && step.until != 7*unit {
 					t.Errorf("acts before %v: %v (%d, %d before); want %v", step.until, acts, now, last, step.acts)
@@ -84,7 +84,7 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 				last = now
 			}
 			before := n.flows[0].acked
-			n.play(14 * unit)
+			n.run(14 * unit)
 			if got := n.flows[0].acked - before; got < 500_000 {
 				t.Errorf("%d bytes acknowledged after the faults; want the flow to run", got)
 			}
@@ -92,9 +92,9 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 	}
 }
 
-// TestWrongMuxesOverlap: of two wrong choices the newer counts, and the older
+// TestMisdirectingMuxesOverlap: of two wrong choices the newer counts, and the older
 // when it is over.
-func TestWrongMuxesOverlap(t *testing.T) {
+func TestMisdirectingMuxesOverlap(t *testing.T) {
 	n := yard(t, nil)
 	n.add(t, traffic.Flow{Src: 1, To: vip4, Stop: 1e12, Transport: traffic.UDP, Rate: model.Gbps})
 	mux := n.named(t, "mux0")
@@ -102,7 +102,7 @@ func TestWrongMuxesOverlap(t *testing.T) {
 	n.inject(t, 2*time.Millisecond, 1*time.Millisecond, MisdirectingMux{Host: mux, Share: 1})
 	at := func(until time.Duration) [2]int64 {
 		before := n.Counts.Drops
-		n.play(until)
+		n.run(until)
 		return [2]int64{n.Counts.Drops[DropHost] - before[DropHost], n.Counts.Drops[DropSilent] - before[DropSilent]}
 	}
 	at(1050 * time.Microsecond)
@@ -120,8 +120,8 @@ func TestWrongMuxesOverlap(t *testing.T) {
 	}
 }
 
-// TestPolarisedTablesFollowMoves: all switches hash alike for the whole of the
-// fault, whatever routes they follow meanwhile, and late ones stay late.
+// TestPolarisedTablesFollowMoves: all switches use the same hash for the whole
+// of the fault, whatever routes they follow during it, and late ones stay late.
 func TestPolarisedTablesFollowMoves(t *testing.T) {
 	n := yard(t, nil)
 	tor0, tor1 := n.named(t, "tor0"), n.named(t, "tor1")
@@ -152,12 +152,12 @@ func TestPolarisedTablesFollowMoves(t *testing.T) {
 		{4500 * time.Microsecond, false, false},
 		{5500 * time.Microsecond, false, true},
 	} {
-		n.play(step.at)
+		n.run(step.at)
 		if got := toVM(tor0) != 0; alike() != step.alike || got != step.moved {
-			t.Errorf("at %v: hashes alike %v, tor0 sends to the new place %v; want %v, %v", step.at, alike(), got, step.alike, step.moved)
+			t.Errorf("at %v: same hash %v, tor0 sends to the new host %v; want %v, %v", step.at, alike(), got, step.alike, step.moved)
 		}
 		if got := toVM(tor1) == 5; got != (step.at > 2*time.Millisecond) {
-			t.Errorf("at %v: tor1 sends to the new place: %v", step.at, got)
+			t.Errorf("at %v: tor1 sends to the new host: %v", step.at, got)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // The quick search must find what looking at all pairs finds, in fabrics whose
 // hosts differ: one is far away, one has a slow link, one has two links.
-func TestLargestSpanIsTheLargestOfAllPairs(t *testing.T) {
+func TestLargestWindowIsTheLargestOfAllPairs(t *testing.T) {
 	b := topo.NewBuilder("odd")
 	link := func(rate model.Rate, delay time.Duration) topo.LinkSpec {
 		return topo.LinkSpec{Rate: rate, Delay: delay}
@@ -70,7 +70,7 @@ func TestLargestSpanIsTheLargestOfAllPairs(t *testing.T) {
 }
 
 // The 8,000 hosts of a fat-tree of k=32 take no longer than its edge switches.
-func BenchmarkLargestSpan(b *testing.B) {
+func BenchmarkLargestWindow(b *testing.B) {
 	f, err := topo.FatTree(32, topo.DefaultLinks())
 	if err != nil {
 		b.Fatal(err)

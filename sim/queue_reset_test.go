@@ -11,9 +11,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// TestResetEndsADeadlock closes a circle of four queues, mends the routes, which
-// frees nobody, and resets one switch, which does: what is behind it goes the
-// short way.
+// TestResetEndsADeadlock closes a cycle of four queues, repairs the routes,
+// which resumes no queue, and resets one switch, which does: the queue after it
+// takes the short path.
 func TestResetEndsADeadlock(t *testing.T) {
 	f, err := topo.Ring(4, 1, topo.DefaultLinks())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestResetEndsADeadlock(t *testing.T) {
 	before := n.Counts.Delivered
 	n.Run(engine.Of(8*time.Millisecond) - 1)
 	if n.Counts.Delivered > before+100 || n.Finished != 0 {
-		t.Fatalf("%d packets delivered in 5 ms; want a deadlock that stands after its routes are mended", n.Counts.Delivered-before)
+		t.Fatalf("%d packets delivered in 5 ms; want a deadlock that persists after its routes are repaired", n.Counts.Delivered-before)
 	}
 	n.Run(engine.Of(100 * time.Millisecond))
 	if n.Finished != 4 || n.Counts.Drops[DropReset] == 0 {

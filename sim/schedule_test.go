@@ -9,15 +9,16 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// TestStopsOfRunDoNotOrder: two nodes ask for something at one instant, the one
-// that is played first later than the other. Whether Run was told to stop
-// between the two must not show.
+// TestStopsOfRunDoNotOrder: two nodes schedule something for one instant, the
+// one that runs first later than the other. Whether Run stops between the two
+// must not matter.
 func TestStopsOfRunDoNotOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(n *Network)
 		between time.Duration // the two ask before and after this
 	}{
-		// Both have left their hosts when they start, and are told on the grid.
+		// Both have left their hosts when they start, and are notified on the
+		// grid.
 		"timers": {func(n *Network) {
 			n.moveAt(t, 0, Migration{Addr: vm4, To: 1})
 			n.moveAt(t, 1, Migration{Addr: vm4, To: 5})
@@ -34,7 +35,7 @@ func TestStopsOfRunDoNotOrder(t *testing.T) {
 				n := yard(t, nil)
 				tc.prepare(n)
 				for _, at := range append(stops, time.Second) {
-					n.play(at)
+					n.run(at)
 				}
 				for _, r := range n.records {
 					ends, order = append(ends, r.Finish), append(order, r.ID)

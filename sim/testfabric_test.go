@@ -18,9 +18,9 @@ var (
 	outside4, outside6 = addr("203.0.113.7"), addr("2001:db8:ffff::7")
 )
 
-// yard is a fabric with everything that hosts may be: two racks of three hosts
-// h0 to h5, a mux below each ToR for one virtual address, an address on h0 that
-// may move, and the world behind a border switch.
+// yard is a fabric with every role of hosts: two racks of three hosts h0 to h5,
+// a mux below each ToR for one virtual address, an address on h0 that may
+// migrate, and the outside world at a border switch.
 func yard(t testing.TB, change func(*Config)) *Network {
 	n := yardOf(t, change)
 	for _, s := range n.usual() {

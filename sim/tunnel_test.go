@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// TestTunnelsNest wraps packets twice and unwraps them: each header comes back
-// as it was, except for marks, which go on to who can read them (RFC 6040).
+// TestTunnelsNest encapsulates packets twice and decapsulates them: each header
+// comes back as it was, except for marks, which are passed on (RFC 6040).
 func TestTunnelsNest(t *testing.T) {
 	v4 := model.FlowKey{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: model.IPIP}
 	v6 := model.FlowKey{Src: addr("fd00::1"), Dst: addr("fd00::2"), Proto: model.IPIP, V6: true}
@@ -25,7 +25,7 @@ func TestTunnelsNest(t *testing.T) {
 		"marked":          {KindUDP, 1000, 1042, ECT, CE, CE},
 		"cannot be":       {KindUDP, 1000, 1042, NotECT, CE, NotECT},
 		"marked before":   {KindUDP, 1000, 1042, CE, CE, CE},
-		"of its own size": {KindAck, 0, 60, NotECT, NotECT, NotECT}, // HPCC's
+		"of another size": {KindAck, 0, 60, NotECT, NotECT, NotECT}, // HPCC's
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := yard(t, nil)
@@ -58,8 +58,8 @@ func TestTunnelsNest(t *testing.T) {
 	}
 }
 
-// TestTunnelsAreLossless holds that headroom is reckoned with frames in
-// tunnels: an incast behind a mux, in as little buffer as there can be.
+// TestTunnelsAreLossless holds that headroom is computed with frames in
+// tunnels: an incast through a mux, with the minimum buffer.
 func TestTunnelsAreLossless(t *testing.T) {
 	plain := fatTree(t, 4, DefaultConfig()).maxFrame()
 	for i, to := range []model.Addr{vip4, vip6} {
@@ -74,7 +74,7 @@ func TestTunnelsAreLossless(t *testing.T) {
 			n.add(t, traffic.Flow{Src: src, To: to, Bytes: 1_000_000, Priority: 3, Start: 1000},
 				traffic.Flow{Src: src, Dst: 2, Bytes: 1_000_000, Priority: 3, V6: true, Start: 1000})
 		}
-		n.play(100 * time.Millisecond)
+		n.run(100 * time.Millisecond)
 		if n.Finished != 10 || n.Counts.Pauses == 0 {
 			t.Errorf("%d flows finished, %d pauses; want 10 and some", n.Finished, n.Counts.Pauses)
 		}

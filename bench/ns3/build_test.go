@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// withCompiler puts a g++ made of shell first on the path and gives the test
-// a cache of its own.
+// withCompiler puts a g++ made of shell first on the path and gives the test a
+// separate cache.
 func withCompiler(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestRunsAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhatWentWrong(t *testing.T) {
+func TestRunErrorsNameTheCause(t *testing.T) {
 	t.Run("compile", func(t *testing.T) {
 		withCompiler(t, `case $1 in -print-file-name*) echo `+library(t, "libns3-core.so.37")+`; exit;; esac
 echo "fattree.cc:1: no such thing" >&2

@@ -25,7 +25,7 @@ func small() Config {
 	}
 }
 
-func TestProgramIsToldEverything(t *testing.T) {
+func TestProgramGetsEveryArgument(t *testing.T) {
 	c := small()
 	wantArgs := []string{"--k=4", "--rate=100000000000", "--delay=1000", "--payload=1000", "--stop=100000"}
 	if diff := cmp.Diff(wantArgs, c.args()); diff != "" {

@@ -79,10 +79,11 @@ func figuresOf(slow []float64, pauses int) figures {
 	return figures{sum / float64(n), slow[n/2], slow[n*99/100], pauses}
 }
 
-// Runs must agree with the original as retold in original_test.go: where chance
-// plays no part most flows take the same nanoseconds, and the rest differ by
-// the order of what happens in one nanosecond; where it does, as distributions.
-// What is left between them is far less than what HPCC's users would notice.
+// Runs must agree with the reference implementation in original_test.go:
+// without randomness most flows take the same nanoseconds, and the rest differ
+// by the order of events in one nanosecond; with randomness they agree as
+// distributions. The remaining difference is far less than HPCC's users would
+// notice.
 func TestRunsAgreeWithTheOriginal(t *testing.T) {
 	const flows = 80
 	for name, tc := range map[string]struct {
@@ -106,7 +107,7 @@ func TestRunsAgreeWithTheOriginal(t *testing.T) {
 			s := setup(t, leafSpine(1, flows, tc.config))
 			o := newOriginal(s)
 			o.run()
-			n := play(t, s)
+			n := runSetup(t, s)
 			took := make(map[int]sim.FlowRecord)
 			var ours, theirs []float64
 			for _, r := range n.Records() {

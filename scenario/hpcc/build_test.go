@@ -173,7 +173,7 @@ func TestBuildErrors(t *testing.T) {
 			map[string]string{"topology.txt": ""},
 			"config.txt:1: TOPOLOGY_FILE topology.txt does not exist, want a file; tried topology.txt, DIR/topology.txt",
 		},
-		"no flows, and where it was looked for": {
+		"no flows, and where it was searched": {
 			map[string]string{"config.txt": strings.Replace(plainConfig, "flow.txt", "mix/flow.txt", 1), "flow.txt": ""},
 			"config.txt:2: FLOW_FILE mix/flow.txt does not exist, want a file; tried mix/flow.txt, DIR/mix/flow.txt, DIR/flow.txt",
 		},

@@ -44,8 +44,9 @@ func bytewise(data []byte, seed uint32) uint32 {
 	return h ^ h>>16
 }
 
-// The published vectors hold the twin, and the twin holds murmur3.
-func TestMurmur3Twin(t *testing.T) {
+// The published vectors verify the reference, and the reference verifies
+// murmur3.
+func TestMurmur3Reference(t *testing.T) {
 	for _, tc := range []struct {
 		in   string
 		seed uint32
@@ -134,15 +135,15 @@ func layout(k model.FlowKey) []byte {
 	return binary.LittleEndian.AppendUint16(b, k.DstPort)
 }
 
-// twin routes as the original's program reads: a search from every host that
-// appends to lists of next hops, and one interface for each neighbour.
-type twin struct {
+// reference routes as the original's program reads: a search from every host
+// that appends to lists of next hops, and one interface for each neighbour.
+type reference struct {
 	f   *topo.Fabric
 	hop map[[2]model.NodeID][]model.PortID // (node, destination)
 }
 
-func newTwin(f *topo.Fabric) *twin {
-	w := &twin{f: f, hop: make(map[[2]model.NodeID][]model.PortID)}
+func newReference(f *topo.Fabric) *reference {
+	w := &reference{f: f, hop: make(map[[2]model.NodeID][]model.PortID)}
 	iface := make(map[[2]model.NodeID]model.PortID)
 	for _, l := range f.Links() {
 		iface[[2]model.NodeID{l.A.Node, l.B.Node}] = l.A.Port
@@ -174,7 +175,7 @@ func newTwin(f *topo.Fabric) *twin {
 	return w
 }
 
-func (w *twin) nextHop(node, dst model.NodeID, key model.FlowKey) (model.PortID, bool) {
+func (w *reference) nextHop(node, dst model.NodeID, key model.FlowKey) (model.PortID, bool) {
 	hops := w.hop[[2]model.NodeID{node, dst}]
 	if len(hops) == 0 {
 		return 0, false
@@ -221,7 +222,7 @@ func seq(n int) (s []int) {
 	return s
 }
 
-func TestRoutesAgreeWithTwin(t *testing.T) {
+func TestRoutesAgreeWithReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := anyTopology(rt)
 		f := fabricOf(t, text)
@@ -229,7 +230,7 @@ func TestRoutesAgreeWithTwin(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		w := newTwin(f)
+		w := newReference(f)
 		src, dst := rapid.SampledFrom(f.Hosts()).Draw(rt, "src"), rapid.SampledFrom(f.Hosts()).Draw(rt, "dst")
 		key := model.FlowKey{
 			Src: f.Node(src).IPv4, Dst: f.Node(dst).IPv4,

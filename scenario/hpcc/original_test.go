@@ -11,11 +11,11 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// original is the HPCC simulator retold as a slow and obvious program: one queue of events
-// for the whole fabric, ordered by time and then by when they were scheduled, a
-// function for every event, a timer for every timer. It shares routes, the
-// arithmetic of ns-3's times and the configuration with what it is compared
-// to, and nothing else.
+// original is a slow and obvious reference implementation of the HPCC
+// simulator: one event queue for the whole fabric, ordered by time and then by
+// when events were scheduled, a function for every event, a timer for every
+// timer. It shares routes, the arithmetic of ns-3's times and the configuration
+// with the implementation under test, and nothing else.
 type original struct {
 	s    *Setup
 	c    *sim.Config
@@ -74,7 +74,7 @@ type tnode struct {
 	ports    []*tport // port i+1
 
 	room                        int64 // buffer without headroom and reserve
-	used                        int64 // of the shared room
+	used                        int64 // of the shared buffer
 	ingress, headroom, egressed [][8]int64
 	pausing                     [][8]bool
 	hdrmLimit                   []int64
@@ -170,7 +170,7 @@ func newOriginal(s *Setup) *original {
 	return w
 }
 
-// run plays until all flows are finished or time is up.
+// run runs until all flows have finished or time is up.
 func (w *original) run() {
 	for len(w.due) > 0 && w.finished < len(w.s.Flows) {
 		e := heap.Pop(&w.due).(*event)
@@ -189,7 +189,7 @@ func txns(size int64, rate model.Rate) int64 {
 	return int64(engine.TransmitNS3(size, rate) / engine.Nanosecond)
 }
 
-// Sending, by whoever owns the port.
+// Sending, for hosts and switches.
 
 func (w *original) kick(p *tport) {
 	if p.busy {

@@ -80,7 +80,7 @@ func TestExplain(t *testing.T) {
 					t.Errorf("note is\n%s\nwant\n%s", s.Notes[i], tc.notes[i])
 				}
 			}
-			n := play(t, s)
+			n := runSetup(t, s)
 			if got := n.Counts.Pauses > 0; got != tc.pauses {
 				t.Errorf("the run has %d pauses; want some: %v", n.Counts.Pauses, tc.pauses)
 			}
@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 
 // Whatever the buffer: where the note says that PFC cannot fire, it does not.
 // Sizes are drawn evenly around the thresholds, where a mistake would show.
-func TestQuietIsNeverWrong(t *testing.T) {
+func TestPFCCannotFireIsNeverWrong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	quiet, paused := 0, 0
 	for range 120 {
@@ -102,7 +102,7 @@ func TestQuietIsNeverWrong(t *testing.T) {
 			600+rng.IntN(900), rng.IntN(2))
 		s := setup(t, incast(senders, "1us", 1+rng.IntN(250_000), config))
 		silent := len(s.Notes) > 0 && strings.HasPrefix(s.Notes[0], "PFC cannot fire")
-		pauses := play(t, s).Counts.Pauses
+		pauses := runSetup(t, s).Counts.Pauses
 		if silent && pauses > 0 {
 			t.Fatalf("%d pauses; want none, as the notes say: %q", pauses, s.Notes)
 		}
@@ -118,7 +118,7 @@ func TestQuietIsNeverWrong(t *testing.T) {
 	}
 }
 
-func TestAbout(t *testing.T) {
+func TestFormatBytes(t *testing.T) {
 	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 4140: "4.14KB", 55_544: "55.5KB", 1_900_000: "1.90MB", 16 << 20: "16.8MB"} {
 		if got := formatBytes(n); got != want {
 			t.Errorf("about(%d) = %s; want %s", n, got, want)

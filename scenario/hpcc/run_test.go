@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-func play(t *testing.T, s *Setup) *sim.Network {
+func runSetup(t *testing.T, s *Setup) *sim.Network {
 	t.Helper()
 	n, err := s.Network()
 	if err != nil {
@@ -21,12 +21,12 @@ func play(t *testing.T, s *Setup) *sim.Network {
 	return n
 }
 
-// A lone flow over one switch takes the time its packets take on the first
-// link, one more packet on the second, and the acknowledgement's way back. All
-// times are whole nanoseconds: 1048 bytes at 100 Gb/s take 83, 60 take 4.
+// A lone flow over one switch takes the time of its packets on the first link,
+// of one more packet on the second, and of the acknowledgement. All times are
+// whole nanoseconds: 1048 bytes at 100 Gb/s take 83, 60 take 4.
 func TestLoneFlowsTakeTheOriginalsTime(t *testing.T) {
 	s := build(t, "star")
-	n := play(t, s)
+	n := runSetup(t, s)
 	var got [3]sim.FlowRecord
 	for _, r := range n.Records() {
 		got[r.ID] = r
@@ -69,7 +69,7 @@ func TestLinkDownReroutes(t *testing.T) {
 	if !via(3, 0) && !via(3, 1) {
 		t.Fatal("no flow goes over s3; want one that the outage hits")
 	}
-	n := play(t, s)
+	n := runSetup(t, s)
 	if n.Finished != 2 {
 		t.Errorf("%d flows finished; want 2", n.Finished)
 	}
@@ -88,10 +88,10 @@ func TestLinkDownReroutes(t *testing.T) {
 }
 
 // A ring of routes, senders without control and without windows, a small
-// buffer: the run must stand still.
+// buffer: the run must deadlock.
 func TestRingDeadlocks(t *testing.T) {
 	s := build(t, "ring")
-	n := play(t, s)
+	n := runSetup(t, s)
 	stuck := 0
 	for _, p := range n.Ports() {
 		if sw := p.Switch(); sw != nil && p.Peer().Switch() != nil && p.Paused(3) {
@@ -106,7 +106,7 @@ func TestRingDeadlocks(t *testing.T) {
 	}
 }
 
-// star plays flows, "from to priority port bytes start" each, between hosts 1 to
+// star runs flows, "from to priority port bytes start" each, between hosts 1 to
 // 4 on switch 0, without marks and windows, and returns their completion times.
 func star(t *testing.T, flows ...string) (took []engine.Time) {
 	t.Helper()
@@ -115,7 +115,7 @@ func star(t *testing.T, flows ...string) (took []engine.Time) {
 		"topology.txt": "5 1 4\n0\n0 1 100Gbps 1us 0\n0 2 100Gbps 1us 0\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n",
 		"flow.txt":     fmt.Sprintf("%d\n%s\n", len(flows), strings.Join(flows, "\n")),
 	})
-	n := play(t, s)
+	n := runSetup(t, s)
 	took = make([]engine.Time, len(flows))
 	for _, r := range n.Records() {
 		took[r.ID] = r.FCT() / engine.Nanosecond
@@ -124,7 +124,7 @@ func star(t *testing.T, flows ...string) (took []engine.Time) {
 }
 
 // A NIC sends a packet of each flow in turn. The sixth packet leaves after five
-// others; each takes 83 ns on two links, then 2 µs there and back twice, and the
+// others; each takes 83 ns on two links, then two round trips of 2 µs, and the
 // acknowledgement 4 ns on two links.
 func TestNICTakesTurns(t *testing.T) {
 	got := star(t, "1 2 3 100 2000 2", "1 2 3 100 2000 2", "1 3 3 100 2000 2")
@@ -145,13 +145,13 @@ func TestPriorityZeroGoesFirst(t *testing.T) {
 	}
 }
 
-// heard writes down pause frames as pfc.txt has them.
-type heard struct {
+// pauseLog records pause frames as pfc.txt has them.
+type pauseLog struct {
 	sim.NopObserver
 	lines []string
 }
 
-func (h *heard) PauseReceived(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
+func (h *pauseLog) PauseReceived(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
 	kind, event := 0, 0
 	if p.Switch() != nil {
 		kind = 1
@@ -162,10 +162,10 @@ func (h *heard) PauseReceived(now engine.Time, p *sim.Port, _ model.Priority, st
 	h.lines = append(h.lines, fmt.Sprintf("%d %d %d %d %d", now/engine.Nanosecond, p.Node, kind, p.ID, event))
 }
 
-// In a star that begins all at once the first pause and resume of each sender
-// come at the original's nanosecond. From then on senders are in step, and who
-// of them comes first is a matter of the order in which they were resumed,
-// which is not kept; there are as many frames all the same.
+// In a star that starts all at once the first pause and resume of each sender
+// are at the original's nanosecond. From then on senders are synchronized, and
+// their order depends on the order in which they were resumed, which is not
+// reproduced; the number of frames is.
 func TestPausesAreTheOriginals(t *testing.T) {
 	const senders = 6
 	s := setup(t, incast(senders, "1us", 400_000, "CC_MODE 0\nHAS_WIN 0\nENABLE_QCN 0\nEPOCH_TIME 1000\nBUFFER_SIZE 600\n"))
@@ -175,15 +175,15 @@ func TestPausesAreTheOriginals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &heard{}
+	h := &pauseLog{}
 	n.Observe(h)
 	n.Run(engine.Time(s.Stop) * engine.Nanosecond)
-	slices.Sort(h.lines) // nodes are played one after the other
+	slices.Sort(h.lines) // nodes run one after the other
 	slices.Sort(o.pfc)
 	if len(o.pfc) < 20 || len(h.lines) != len(o.pfc) {
-		t.Fatalf("%d frames heard; want the original's %d, at least 20", len(h.lines), len(o.pfc))
+		t.Fatalf("%d frames received; want the original's %d, at least 20", len(h.lines), len(o.pfc))
 	}
 	if got, want := h.lines[:2*senders], o.pfc[:2*senders]; !slices.Equal(got, want) {
-		t.Errorf("frames heard:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("frames received:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TestExtremesKeepMinAndMax compares each column with the one a slow look at
-// all samples finds.
+// TestExtremesKeepMinAndMax compares each column with that of a slow search of
+// all samples.
 func TestExtremesKeepMinAndMax(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cols := rapid.IntRange(1, 20).Draw(t, "cols")

@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 	if err != nil || !bytes.Contains(page, []byte("<title>small run</title>")) {
 		t.Errorf("report.html holds no title (error %v)", err)
 	}
-	if *update { // the page changes with every touch of its looks
+	if *update { // the page changes with its style
 		os.Remove(filepath.Join(dir, "report.html"))
 	}
 	for _, name := range []string{"fct.txt", "pfc.txt", "flows.csv", "ports.csv", "summary.txt", "summary.json"} {

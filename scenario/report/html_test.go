@@ -17,7 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-var pages = flag.String("pages", "", "keep the pages of the tests in this folder, to look at")
+var pages = flag.String("pages", "", "keep the pages of the tests in this folder, to inspect")
 
 func writePage(t testing.TB, r *Run) []byte {
 	t.Helper()
@@ -145,7 +145,8 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothing looks for whatever would make a browser ask for more.
+// TestPageNeedsNothing searches for anything that would make a browser load
+// more.
 func TestPageNeedsNothing(t *testing.T) {
 	page := writePage(t, invent(shape{flows: 200, ports: 8, samples: 50, bursts: 2}))
 	el, _ := elements(t, page)
@@ -235,7 +236,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 func TestPageShowsExpectations(t *testing.T) {
 	r := invent(shape{flows: 10, ports: 2, samples: 10})
 	if _, text := elements(t, writePage(t, r)); strings.Contains(text, "Expectations") {
-		t.Error("a run that nobody judged has a section for it")
+		t.Error("a run without expectations has a section for them")
 	}
 	r.Verdict = "FAIL"
 	r.Injected = []string{"10.9.9.9 moves to h5 from 1ms to 2ms"}

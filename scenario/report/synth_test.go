@@ -16,9 +16,10 @@ type shape struct {
 	stuck                 int // flows that do not finish
 }
 
-// invent makes a run that looks like an incast under load: flows of a
+// invent makes a run that resembles an incast under load: flows of a
 // heavy-tailed size, queues that fill in bursts, pauses that spread from the
-// receiver's switch outwards. It is for the eye and for sizes, not for truth.
+// receiver's switch outwards. It is for inspection and for sizes, not for
+// truth.
 func invent(s shape) *Run {
 	rng := rand.New(rand.NewPCG(7, 11))
 	const interval = 10 * time.Microsecond

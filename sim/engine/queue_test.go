@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// twin is the obvious queue: a list that is sorted after every push.
-type twin []pushed
+// reference is the obvious queue: a list that is sorted after every push.
+type reference []pushed
 
 type pushed struct {
 	at   Time
@@ -18,14 +18,14 @@ type pushed struct {
 	id   int
 }
 
-func (w *twin) push(p pushed) {
+func (w *reference) push(p pushed) {
 	*w = append(*w, p)
 	slices.SortStableFunc(*w, func(a, b pushed) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from.Asked, b.from.Asked), cmp.Compare(a.from.By, b.from.By))
 	})
 }
 
-func (w *twin) pop(limit Time) (at Time, id int, ok bool) {
+func (w *reference) pop(limit Time) (at Time, id int, ok bool) {
 	if len(*w) == 0 || (*w)[0].at > limit {
 		return 0, 0, false
 	}
@@ -34,12 +34,12 @@ func (w *twin) pop(limit Time) (at Time, id int, ok bool) {
 	return first.at, first.id, true
 }
 
-// TestQueueMatchesTwin pushes and pops at random, with many equal times and
+// TestQueueMatchesReference pushes and pops at random, with many equal times and
 // origins.
-func TestQueueMatchesTwin(t *testing.T) {
+func TestQueueMatchesReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue[int]
-		var w twin
+		var w reference
 		var now Time
 		id := 0
 		delay := rapid.SampledFrom([]Time{0, 0, 1, 1, 2, Nanosecond, Microsecond, 10 * Millisecond, Second, Forever / 4})

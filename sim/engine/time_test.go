@@ -38,7 +38,7 @@ func TestTransmit(t *testing.T) {
 	}
 }
 
-func TestTransmitRefuses(t *testing.T) {
+func TestTransmitPanics(t *testing.T) {
 	for _, tc := range []struct {
 		bytes int64
 		rate  model.Rate

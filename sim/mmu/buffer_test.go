@@ -28,8 +28,8 @@ func small(hpcc bool) Config {
 	}
 }
 
-// TestStory plays one buffer's life. Each line is an operation and what the
-// queue of port 1 looks like afterwards; the numbers are computed by hand.
+// TestStory follows one buffer. Each line is an operation and the state of the
+// queue of port 1 afterwards; the numbers are computed by hand.
 func TestStory(t *testing.T) {
 	for _, hpcc := range []bool{false, true} {
 		b := mustNew(t, small(hpcc))
@@ -169,7 +169,7 @@ func TestHPCCDiffers(t *testing.T) {
 		for b.Admit(1, 3, 1) {
 		}
 		if !b.Admit(2, 3, 10) || b.Threshold(2) != 0 {
-			t.Fatalf("HPCC %v: a full shared room: Threshold(2) = %v; want 0B and 10B admitted to the reserve", hpcc, b.Threshold(2))
+			t.Fatalf("HPCC %v: a full shared buffer: Threshold(2) = %v; want 0B and 10B admitted to the reserve", hpcc, b.Threshold(2))
 		}
 		if got := b.ShouldPause(2, 3); got != hpcc {
 			t.Errorf("HPCC %v: ShouldPause with 10B in a reserve of 50B and threshold 0B = %v; want %v", hpcc, got, hpcc)
@@ -231,7 +231,7 @@ func TestStaticThresholdAboveTheRoom(t *testing.T) {
 	for size, want := range map[model.Bytes]bool{750: true, 751: false} {
 		b := mustNew(t, c)
 		if got := b.Admit(1, 3, size); got != want {
-			t.Errorf("Admit of %v into a reserve of 50B and a shared room of 700B = %v; want %v", size, got, want)
+			t.Errorf("Admit of %v into a reserve of 50B and a shared buffer of 700B = %v; want %v", size, got, want)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestPauseBytes(t *testing.T) {
 		c := anyConfig(t)
 		c.Accounted, c.Lossless = 1<<3, 1<<3
 		if c.Check() != nil {
-			t.Skip("no shared room")
+			t.Skip("no shared buffer")
 		}
 		for i := range c.Ports {
 			c.Ports[i] = c.Ports[0]
@@ -284,7 +284,7 @@ func TestPauseBytes(t *testing.T) {
 		loaded := rapid.IntRange(1, len(c.Ports)).Draw(t, "loaded")
 		b, err := New(c)
 		if err != nil {
-			t.Skip("no shared room")
+			t.Skip("no shared buffer")
 		}
 		want := c.PauseBytes(1, loaded)
 		for n := model.Bytes(1); ; n++ {

@@ -8,17 +8,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// user asks a Buffer as a switch does: by the long way, or by the short one
-// where it is open.
+// user uses a Buffer as a switch does: by the slow path, or by the fast path
+// where it applies.
 type user struct {
 	*Buffer
-	short bool
+	fast bool
 }
 
-// arrive tells whether the packet was let in and whether its sender is paused
-// after.
+// arrive reports whether the packet was admitted and whether its sender is
+// paused after.
 func (u user) arrive(port model.PortID, prio model.Priority, queued, size model.Bytes) (in, paused bool) {
-	if u.short && u.AdmitFast(port, prio, size) {
+	if u.fast && u.AdmitFast(port, prio, size) {
 		return true, u.Paused(port, prio)
 	}
 	in = !u.TailDrop(prio, queued, size) && u.Admit(port, prio, size)
@@ -29,7 +29,7 @@ func (u user) arrive(port model.PortID, prio model.Priority, queued, size model.
 }
 
 func (u user) leave(port model.PortID, prio model.Priority, size model.Bytes) (paused bool) {
-	if u.short && u.ReleaseFast(port, prio, size) {
+	if u.fast && u.ReleaseFast(port, prio, size) {
 		return u.Paused(port, prio)
 	}
 	u.Release(port, prio, size)
@@ -50,8 +50,9 @@ func (u user) state() (s []model.Bytes) {
 	return append(s, u.Shared())
 }
 
-// TestShortWayIsTheLongWay plays random arrivals and departures to two buffers.
-func TestShortWayIsTheLongWay(t *testing.T) {
+// TestFastPathEqualsSlowPath applies random arrivals and departures to two
+// buffers.
+func TestFastPathEqualsSlowPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyConfig(t)
 		c.Buffer += 2000 // enough for most of what anyConfig draws
@@ -104,7 +105,7 @@ func TestShortWayIsTheLongWay(t *testing.T) {
 				}
 			}
 			if got, want := short.state(), long.state(); !slices.Equal(got, want) {
-				t.Fatalf("the short way holds %v; want %v", got, want)
+				t.Fatalf("the fast path holds %v; want %v", got, want)
 			}
 		}
 	})

@@ -27,7 +27,7 @@ func TestHeadroomFor(t *testing.T) {
 	}
 }
 
-// wire is one link into a switch that never has enough room: a sender that
+// wire is one link into a switch whose buffer is always full: a sender that
 // fills the wire, PFC back to it, and data in the other direction that a PAUSE
 // must wait for. Times are picoseconds.
 type wire struct {
@@ -41,12 +41,12 @@ type wire struct {
 	back    func() model.Bytes // of the next packet in the other direction
 	choose  func(open []model.Priority) model.Priority
 	drain   func() bool // after an arrival: whether the switch sends a packet on
-	storm   bool        // every pause comes behind one of each other priority
+	storm   bool        // every pause follows one of each other priority
 	dropped int
 	most    model.Bytes // headroom used
 
 	now      int64
-	paused   [Priorities]bool // what the sender has heard
+	paused   [Priorities]bool // pause frames that the sender has received
 	sendFree int64
 	backFree int64
 	waiting  []order // PFC frames, at most one per priority
@@ -73,7 +73,7 @@ func (w *wire) duration(n model.Bytes) int64 {
 	return (bits*1e12 + int64(w.rate) - 1) / int64(w.rate)
 }
 
-// run plays until so many packets have arrived or the sender is stopped for
+// run runs until that many packets have arrived or the sender is paused for
 // good.
 func (w *wire) run(packets int) {
 	for packets > 0 {

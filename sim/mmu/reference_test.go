@@ -8,34 +8,34 @@ import (
 	"pgregory.net/rapid"
 )
 
-// twin is a Buffer as slow and obvious as can be: it has a letter for each
+// reference is a Buffer as slow and obvious as can be: it has a letter for each
 // byte that it holds, r for reserve, s for shared, h for headroom, and counts
 // letters. It follows the rules as words say them.
-type twin struct {
+type reference struct {
 	c    Config
 	held map[[2]int]string // by port and priority
 }
 
-func (w *twin) count(port, prio int, kind string) int {
+func (w *reference) count(port, prio int, kind string) int {
 	return strings.Count(w.held[[2]int{port, prio}], kind)
 }
 
-func (w *twin) allShared() (n int) {
+func (w *reference) allShared() (n int) {
 	for _, s := range w.held {
 		n += strings.Count(s, "s")
 	}
 	return n
 }
 
-func (w *twin) total() (n int) {
+func (w *reference) total() (n int) {
 	for _, s := range w.held {
 		n += len(s)
 	}
 	return n
 }
 
-// room is the shared room, counted queue by queue.
-func (w *twin) room() int {
+// sharedBytes is the shared buffer, counted queue by queue.
+func (w *reference) sharedBytes() int {
 	left := int(w.c.Buffer)
 	for _, p := range w.c.Ports {
 		if w.c.HPCC {
@@ -54,10 +54,10 @@ func (w *twin) room() int {
 	return left
 }
 
-func (w *twin) lossless(port, prio int) bool { return port > 0 && w.c.Lossless>>prio&1 == 1 }
+func (w *reference) lossless(port, prio int) bool { return port > 0 && w.c.Lossless>>prio&1 == 1 }
 
-func (w *twin) xoff(port int) int {
-	free := w.room() - w.allShared()
+func (w *reference) xoff(port int) int {
+	free := w.sharedBytes() - w.allShared()
 	if port == 0 {
 		return free / 8
 	}
@@ -68,7 +68,7 @@ func (w *twin) xoff(port int) int {
 	return free * int(p.Alpha.Num) / int(p.Alpha.Den)
 }
 
-func (w *twin) admit(port, prio, size int) bool {
+func (w *reference) admit(port, prio, size int) bool {
 	if w.c.Accounted>>prio&1 == 0 {
 		return true
 	}
@@ -86,7 +86,7 @@ func (w *twin) admit(port, prio, size int) bool {
 	}
 	toReserve := min(size, reserve-r)
 	toShared := size - toReserve
-	fits := toShared == 0 || s+toShared <= w.xoff(port) && w.allShared()+toShared <= w.room()
+	fits := toShared == 0 || s+toShared <= w.xoff(port) && w.allShared()+toShared <= w.sharedBytes()
 	key := [2]int{port, prio}
 	switch {
 	case fits:
@@ -99,7 +99,7 @@ func (w *twin) admit(port, prio, size int) bool {
 	return true
 }
 
-func (w *twin) release(port, prio, size int) {
+func (w *reference) release(port, prio, size int) {
 	key := [2]int{port, prio}
 	for range size {
 		for _, kind := range []string{"h", "s", "r"} {
@@ -111,12 +111,12 @@ func (w *twin) release(port, prio, size int) {
 	}
 }
 
-func (w *twin) shouldPause(port, prio int) bool {
+func (w *reference) shouldPause(port, prio int) bool {
 	s, h := w.count(port, prio, "s"), w.count(port, prio, "h")
 	return w.lossless(port, prio) && (h > 0 || s >= w.xoff(port) && (s > 0 || w.c.HPCC))
 }
 
-func (w *twin) shouldResume(port, prio int) bool {
+func (w *reference) shouldResume(port, prio int) bool {
 	s, h := w.count(port, prio, "s"), w.count(port, prio, "h")
 	if static := port > 0 && w.c.Ports[port-1].Xoff > 0; static {
 		return h == 0 && s <= int(w.c.Ports[port-1].Xon)
@@ -153,15 +153,15 @@ func anyConfig(t *rapid.T) Config {
 	return c
 }
 
-// TestBufferEqualsTwin plays random arrivals and departures against the twin,
-// and checks what must hold of any buffer after each.
-func TestBufferEqualsTwin(t *testing.T) {
+// TestBufferEqualsReference applies random arrivals and departures to both, and
+// checks what must hold of any buffer after each.
+func TestBufferEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyConfig(t)
 		b, err := New(c)
-		w := &twin{c: c, held: map[[2]int]string{}}
-		if (err == nil) != (w.room() > 0) {
-			t.Fatalf("New(%+v) = %v; the twin has %d shared", c, err, w.room())
+		w := &reference{c: c, held: map[[2]int]string{}}
+		if (err == nil) != (w.sharedBytes() > 0) {
+			t.Fatalf("New(%+v) = %v; the reference has %d shared", c, err, w.sharedBytes())
 		}
 		if err != nil {
 			return
@@ -187,7 +187,7 @@ func TestBufferEqualsTwin(t *testing.T) {
 				for prio := range Priorities {
 					r, s, h := b.Usage(model.PortID(port), model.Priority(prio))
 					if int(r) != w.count(port, prio, "r") || int(s) != w.count(port, prio, "s") || int(h) != w.count(port, prio, "h") {
-						t.Fatalf("Usage(%d, %d) = %d, %d, %d; the twin holds %q", port, prio, r, s, h, w.held[[2]int{port, prio}])
+						t.Fatalf("Usage(%d, %d) = %d, %d, %d; the reference holds %q", port, prio, r, s, h, w.held[[2]int{port, prio}])
 					}
 					sum += s
 				}
@@ -225,7 +225,7 @@ func TestBufferEqualsTwin(t *testing.T) {
 			check(p.port, p.prio)
 		}
 		if w.total() != 0 || b.Shared() != 0 {
-			t.Fatalf("after the last packet left %v are shared, the twin holds %v", b.Shared(), w.held)
+			t.Fatalf("after the last packet left %v are shared, the reference holds %v", b.Shared(), w.held)
 		}
 		for port := range len(c.Ports) + 1 {
 			for prio := range Priorities {

@@ -104,8 +104,8 @@ func TestSampleFollowsTheCDF(t *testing.T) {
 			for k < n && samples[k] == size {
 				k++
 			}
-			// A size of whole bytes stands for half a byte on each side, and
-			// 1 for all below.
+			// A size of whole bytes represents half a byte on each side, and 1
+			// all below.
 			low, high := shareAt(c, size-0.5), shareAt(c, size+0.5)
 			if size == 1 {
 				low = 0
@@ -120,7 +120,7 @@ func TestSampleFollowsTheCDF(t *testing.T) {
 	}
 }
 
-// shareAt is the CDF itself, point by point: the slow twin of Quantile.
+// shareAt is the CDF itself, point by point: the slow reference of Quantile.
 func shareAt(c *CDF, size float64) float64 {
 	if size < c.size[0] {
 		return 0
@@ -172,7 +172,7 @@ var cdfComplaints = map[string]struct{ in, want string }{
 	"size 0":        {"0 0\n0 5\n9 100\n", "in:2: 5 % of the flows have size 0, want at least 1 byte"},
 }
 
-func TestParseCDFComplaints(t *testing.T) {
+func TestParseCDFErrors(t *testing.T) {
 	for name, tc := range cdfComplaints {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ParseCDF("in", []byte(tc.in)); err == nil || err.Error() != tc.want {
@@ -194,10 +194,10 @@ func TestReadFiles(t *testing.T) {
 		t.Errorf("ReadFlows(missing) = %v; want that it does not exist, and the path once", err)
 	}
 	if _, err := readFile(path, 10); err == nil || !strings.Contains(err.Error(), "more than 10B, want less") {
-		t.Errorf("readFile(at most 10 bytes) = %v; want a complaint", err)
+		t.Errorf("readFile(at most 10 bytes) = %v; want an error", err)
 	}
 	if _, err := ReadFlows(dir, nil); err == nil || !strings.Contains(err.Error(), dir+": read: ") {
-		t.Errorf("ReadFlows(a folder) = %v; want a complaint", err)
+		t.Errorf("ReadFlows(a folder) = %v; want an error", err)
 	}
 }
 
@@ -206,7 +206,7 @@ func FuzzParseCDF(f *testing.F) {
 		f.Add([]byte(tc.in))
 	}
 	f.Add([]byte("0 0\n10000 15\n30000000 100\n"))
-	f.Add([]byte("1000 0\n1000 1e2 # all alike\n"))
+	f.Add([]byte("1000 0\n1000 1e2 # all the same\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		c, err := ParseCDF("in", in)
 		if err != nil {

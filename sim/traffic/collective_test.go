@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// levels gives every flow its place in the order of dependencies: 0 without
-// any, else one more than the highest it is after. It fails on a circle.
+// levels returns every flow's level in the order of dependencies: 0 without
+// any, else one more than the highest it is after. It fails on a cycle.
 func levels(t *rapid.T, flows []Flow) []int {
 	level := make([]int, len(flows))
 	state := make([]byte, len(flows)) // 1 being visited, 2 done
@@ -101,7 +101,7 @@ func TestRingAllReduce(t *testing.T) {
 	})
 }
 
-// TestRingChunksAddUp really adds: every host holds a bit of its own in every
+// TestRingChunksAddUp really adds: every host holds a distinct bit in every
 // chunk, and must end with all bits in all chunks.
 func TestRingChunksAddUp(t *testing.T) {
 	for n := 2; n <= 9; n++ {
@@ -147,7 +147,7 @@ func TestAllToAll(t *testing.T) {
 		if err != nil || len(flows) != j.Iterations*n*(n-1) {
 			t.Fatalf("Generate = %d flows, %v; want N(N-1) = %d in each of %d iterations", len(flows), err, n*(n-1), j.Iterations)
 		}
-		levels(t, flows) // no circle
+		levels(t, flows) // no cycle
 		type pair struct {
 			src, dst model.NodeID
 			group    int
@@ -174,9 +174,9 @@ func TestAllToAll(t *testing.T) {
 	})
 }
 
-// checkAllToAll plays the flows, which finish in an order that rapid draws: at
-// no time may a host have more than a window of flows under way, nor begin an
-// iteration before it has received all of the last.
+// checkAllToAll finishes the flows in an order that rapid draws: at no time may
+// a host have more than a window of flows in flight, nor start an iteration
+// before it has received all of the last.
 func checkAllToAll(t *rapid.T, j Job, flows []Flow, window int) {
 	finished := make([]bool, len(flows))
 	started := make([]bool, len(flows))
@@ -194,7 +194,7 @@ func checkAllToAll(t *rapid.T, j Job, flows []Flow, window int) {
 				started[i] = true
 				open[f.Src]++
 				if open[f.Src] > window {
-					t.Fatalf("host %d has %d flows under way; want at most %d", f.Src, open[f.Src], window)
+					t.Fatalf("host %d has %d flows in flight; want at most %d", f.Src, open[f.Src], window)
 				}
 				if before := received[f.Src]; before < (f.Group-1)*(len(j.Hosts)-1) {
 					t.Fatalf("host %d begins iteration %d with %d flows received; want all of the ones before", f.Src, f.Group, before)

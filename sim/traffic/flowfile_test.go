@@ -69,7 +69,7 @@ var flowComplaints = map[string]struct{ in, want string }{
 	"start huge":  {"1\n2 1 3 100 5 1e999\n", `in:2: flow 1 of 1: start "1e999", want seconds from 0 to 1e+06`},
 }
 
-func TestParseFlowsComplaints(t *testing.T) {
+func TestParseFlowsErrors(t *testing.T) {
 	for name, tc := range flowComplaints {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ParseFlows("in", []byte(tc.in), hostsOf(4)); err == nil || err.Error() != tc.want {

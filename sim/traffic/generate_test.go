@@ -59,14 +59,14 @@ func TestASeedReplaysExactly(t *testing.T) {
 		if cmp.Equal(generate(t, 1, all[i]), generate(t, 2, all[i])) {
 			t.Errorf("%s is the same with seeds 1 and 2; want another", all[i].kind())
 		}
-		// The same generator in another place draws other numbers.
+		// The same generator at another position draws other numbers.
 		if both := generate(t, 1, all[i], all[i]); sameHalves(both) {
 			t.Errorf("two %s in one list are the same; want them to differ", all[i].kind())
 		}
 	}
 }
 
-// sameHalves tells whether a list is some flows, each twice.
+// sameHalves reports whether a list is some flows, each twice.
 func sameHalves(flows []Flow) bool {
 	type what struct {
 		src, dst model.NodeID
@@ -86,7 +86,7 @@ func sameHalves(flows []Flow) bool {
 }
 
 // TestSourcesAreIndependent: neighbouring generators are seeded with
-// neighbouring numbers, and must not draw alike.
+// neighbouring numbers, and must not draw the same.
 func TestSourcesAreIndependent(t *testing.T) {
 	const n = 10_000
 	for seed := range uint64(20) {
@@ -142,7 +142,7 @@ func TestMergeRemaps(t *testing.T) {
 					group[f.Bytes] = groups + f.Group
 					most = max(most, f.Group)
 				}
-				for a := range i { // to earlier ones only: no circle
+				for a := range i { // to earlier ones only: no cycle
 					if rapid.Bool().Draw(t, "after") {
 						f.After = append(f.After, a)
 						wants[f.Bytes] = append(wants[f.Bytes], model.Bytes(total+a+1))

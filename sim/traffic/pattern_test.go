@@ -130,7 +130,7 @@ func TestIncastOfEverySenderGiven(t *testing.T) {
 	}
 }
 
-// TestDrawIsFair counts the twelve ways to draw two of four, a fifth barred.
+// TestDrawIsFair counts the twelve draws of two of four, a fifth barred.
 func TestDrawIsFair(t *testing.T) {
 	const n = 12_000
 	e := &env{rng: rand.New(rand.NewPCG(1, 2))}
@@ -167,14 +167,14 @@ func TestQuery(t *testing.T) {
 		}
 		r := flows[f.After[0]]
 		if len(f.After) != 1 || r.Src != f.Dst || r.Dst != f.Src || r.Group != f.Group || len(r.After) != 0 || f.Delay != 7 || f.Bytes != g.Response || f.Start != r.Start {
-			t.Fatalf("flow %d answers %+v with %+v; want the way back, %v later", i, r, f, g.Think)
+			t.Fatalf("flow %d answers %+v with %+v; want the reverse direction, %v later", i, r, f, g.Think)
 		}
 		workers[f.Group][f.Src] += 10
 	}
 	for group, w := range workers {
 		for id, n := range w {
 			if n != 11 {
-				t.Errorf("query %d asks and hears worker %d with %d; want once each", group, id, n)
+				t.Errorf("query %d requests from worker %d and receives %d; want once each", group, id, n)
 			}
 		}
 		if len(w) != g.Fanout {
@@ -215,7 +215,7 @@ func TestShrew(t *testing.T) {
 		burst(4, 1_000_100, 625_000, 2, 0),
 		burst(2, 1_000_100, 2_500_000, 2, 1),
 	}
-	got, err := Generate(1, hosts, List{}, g) // in second place: the second port
+	got, err := Generate(1, hosts, List{}, g) // at position two: the second port
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("Generate = %v; want no error; and the flows differ (-want +got):\n%s", err, d)
 	}

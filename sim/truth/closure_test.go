@@ -36,8 +36,8 @@ func anyGraph(rt *rapid.T, f *topo.Fabric) *Graph {
 	return g
 }
 
-// reachable is the slow, obvious twin: the relation is extended until nothing
-// changes. via says which nodes a way may lead through.
+// reachable is the slow, obvious reference: the relation is extended until
+// nothing changes. via says which nodes a path may lead through.
 func reachable(g *Graph, via func(State) bool) map[[2]Node]bool {
 	r := map[[2]Node]bool{}
 	for _, e := range g.Edges {
@@ -60,7 +60,7 @@ func reachable(g *Graph, via func(State) bool) map[[2]Node]bool {
 	}
 }
 
-func TestClosureMatchesItsTwin(t *testing.T) {
+func TestClosureMatchesReference(t *testing.T) {
 	f := fabric(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		g := anyGraph(rt, f)
@@ -77,7 +77,7 @@ func TestClosureMatchesItsTwin(t *testing.T) {
 	})
 }
 
-func TestCyclesMatchTheirTwin(t *testing.T) {
+func TestCyclesMatchReference(t *testing.T) {
 	f := fabric(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		g := anyGraph(rt, f)

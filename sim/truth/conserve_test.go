@@ -13,9 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// TestConservation looks at the books all along runs of mixed traffic with
-// faults. At the end all is done, unless a wrong table has led packets of a
-// lossless class round: such a loop may stand for ever, and its packets with it.
+// TestConservation checks the counts all along runs of mixed traffic with
+// faults. At the end all is done, unless a wrong table has made packets of a
+// lossless class loop: such a loop may deadlock, and its packets with it.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := sim.DefaultConfig()
@@ -65,27 +65,27 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// TestConservedInDeadlock: a table that is wrong for a while sends a flow down
-// where it came from. Both switches fill up and pause each other, and what they
-// hold is in the books for as long as that stands.
+// TestConservedInDeadlock: a table that is wrong for some time sends a flow
+// back where it came from. Both switches fill up and pause each other, and what
+// they hold is counted for as long as that persists.
 func TestConservedInDeadlock(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Buffer = 600 * model.KB
 	b := fatTree(t, cfg, Options{Conserve: true, Flows: true})
 	b.add(traffic.Flow{Src: 14, Dst: 12, Bytes: 117_050, Priority: 3, Start: 1000})
 	b.inject(sim.Injection{For: 200 * time.Microsecond, Fault: sim.CorruptTable{Switch: 31, Share: 0.3, Via: 2}})
-	b.play(50 * time.Millisecond) // the sender has tried again, and is paused
+	b.run(50 * time.Millisecond) // the sender has tried again, and is paused
 	held := b.Counts
-	b.play(100 * time.Millisecond)
+	b.run(100 * time.Millisecond)
 	if loops := WaitFor(b.Network).Cycles(); len(loops) != 1 || len(loops[0]) != 2 || b.Idle() || b.Counts.Hops != held.Hops {
-		t.Errorf("loops %v, idle %v, %d more hops; want two queues that wait for each other, and nothing that moves", loops, b.Idle(), b.Counts.Hops-held.Hops)
+		t.Errorf("cycles %v, idle %v, %d more hops; want two queues that wait for each other, and no progress", loops, b.Idle(), b.Counts.Hops-held.Hops)
 	}
 	if err := b.r.Conserved(); err != nil {
 		t.Errorf("Conserved() = %v; want nil", err)
 	}
 }
 
-func TestConservedComplains(t *testing.T) {
+func TestConservedErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(b *bed)
 		want  string
@@ -97,10 +97,10 @@ func TestConservedComplains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := dumbbell(t, 1, sim.DefaultConfig(), Options{Conserve: true})
 			b.add(udp(0, 1, 10*model.Gbps, 100_000))
-			b.play(5 * time.Millisecond)
+			b.run(5 * time.Millisecond)
 			tc.spoil(b)
 			if err := b.r.Conserved(); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("Conserved() = %v; want a complaint with %q", err, tc.want)
+				t.Errorf("Conserved() = %v; want an error with %q", err, tc.want)
 			}
 		})
 	}

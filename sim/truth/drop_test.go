@@ -28,7 +28,7 @@ func TestDrops(t *testing.T) {
 			b.add(udp(0, 2, 10*model.Gbps, 200_000))
 			const at = 50 * engine.Microsecond
 			b.inject(sim.Injection{At: at.Model(), Fault: tc.fault})
-			b.play(5 * time.Millisecond)
+			b.run(5 * time.Millisecond)
 			drops := b.r.Drops()
 			total := b.r.Flow(0, false)
 			if total.Delivered+total.Dropped != 196 || total.Delivered < 30 || int64(len(drops)) != total.Dropped {
@@ -62,7 +62,7 @@ func TestDropListIsBounded(t *testing.T) {
 		f.Priority = 1
 		b.add(f)
 	}
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	totals := b.r.DropTotals()
 	if totals != b.Counts.Drops || totals[sim.DropBuffer] < 100 {
 		t.Errorf("totals %v; want the network's %v, with a hundred and more for the buffer", totals, b.Counts.Drops)

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// TestPathsGoThroughMuxes follows packets to a virtual address and looks at the
-// books while the mux holds many of them.
+// TestPathsGoThroughMuxes follows packets to a virtual address and checks the
+// counts while the mux holds many of them.
 func TestPathsGoThroughMuxes(t *testing.T) {
 	vip := netip.MustParseAddr("192.0.2.10")
 	fb := topo.NewBuilder("mux")
@@ -45,9 +45,9 @@ func TestPathsGoThroughMuxes(t *testing.T) {
 	b.inject(sim.Injection{At: 100_000, For: 100 * time.Microsecond, Fault: sim.MisdirectingMux{Host: mux, Share: 1}})
 	b.inject(sim.Injection{At: 100_000, For: 100 * time.Microsecond, Fault: sim.SlowMux{Host: mux, Delay: time.Millisecond}})
 	for at := engine.Time(0); at < 2*engine.Millisecond; at += 10 * engine.Microsecond {
-		b.play(at.Duration())
+		b.run(at.Duration())
 	}
-	b.play(50 * time.Millisecond)
+	b.run(50 * time.Millisecond)
 	want := []Hop{{s0, 1, 2}, {s0, 2, 3}, {s1, 1, 2}}
 	var delivered int64
 	for _, p := range b.r.Paths(0, false) {
@@ -63,7 +63,7 @@ func TestPathsGoThroughMuxes(t *testing.T) {
 		t.Errorf("flow %+v, %d packets on the path, totals %+v; want all of 2 MB delivered once the mux was mended", r, delivered, total)
 	}
 	if back := b.r.Paths(0, true); len(back) != 1 || !cmp.Equal(back[0].Hops, []Hop{{s1, 2, 1}, {s0, 3, 1}}) {
-		t.Errorf("answers took %+v; want the straight way", back)
+		t.Errorf("answers took %+v; want the direct path", back)
 	}
 	if c := b.r.Causes(); len(c) != 2 || c[0].Kind != "wrong-mux" || c[1].Kind != "slow-mux" || c[1].Nodes[0] != mux {
 		t.Errorf("causes %+v; want the wrong and the slow mux", c)

@@ -91,8 +91,8 @@ func (b *bed) inject(in sim.Injection) {
 	}
 }
 
-// play runs to a time and checks the books there.
-func (b *bed) play(until time.Duration) {
+// run runs to a time and checks the counts there.
+func (b *bed) run(until time.Duration) {
 	b.t.Helper()
 	b.Run(engine.Of(until))
 	if err := b.r.Conserved(); err != nil {

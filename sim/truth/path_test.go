@@ -22,7 +22,7 @@ func udp(src, dst model.NodeID, rate model.Rate, size model.Bytes) traffic.Flow 
 func TestPathsAreTheRoutes(t *testing.T) {
 	b := fatTree(t, sim.DefaultConfig(), All())
 	b.add(incast(20_000)...)
-	b.play(20 * time.Millisecond)
+	b.run(20 * time.Millisecond)
 	routes, err := topo.NewRoutes(b.Fabric(), topo.RouteConfig{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +62,13 @@ func TestPathsShowARouteChange(t *testing.T) {
 		{Switch: 4, To: b.just(2), Via: []model.NodeID{7}},
 		{Switch: 7, To: b.just(2), Via: []model.NodeID{6}},
 	}}})
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	paths := b.r.Paths(0, false)
 	if len(paths) != 3 {
 		t.Fatalf("paths %+v; want three", paths)
 	}
-	// The last is that of a packet on its way from s0 to s3 when both were
-	// mended: s3 sends it back.
+	// The last is that of a packet in flight from s0 to s3 when both were
+	// repaired: s3 sends it back.
 	right, wrong, between := paths[0], paths[1], paths[2]
 	for i, want := range []string{
 		"[{4 1 2} {5 2 3} {6 2 1}]", "[{4 1 3} {7 3 2} {6 3 1}]", "[{4 1 3} {7 3 3} {4 3 2} {5 2 3} {6 2 1}]",
@@ -90,7 +90,7 @@ func TestPathsOfALoop(t *testing.T) {
 	b := dumbbell(t, 1, sim.DefaultConfig(), All())
 	b.add(udp(0, 1, 10*model.Gbps, 10_000))
 	b.inject(sim.Injection{Fault: sim.Reroute{Entries: []sim.Entry{{Switch: 3, To: b.just(1), Via: []model.NodeID{2}}}}})
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	paths := b.r.Paths(0, false)
 	if len(paths) != 1 || paths[0].Dropped != 10 || paths[0].Delivered != 0 || len(paths[0].Hops) != 63 {
 		t.Fatalf("paths %+v; want one of 63 hops, with 10 drops", paths)
@@ -110,7 +110,7 @@ func TestPathsAreBounded(t *testing.T) {
 	late := udp(1, 3, 10*model.Gbps, 20_000)
 	late.Start = 1_000_000
 	b.add(udp(0, 2, 10*model.Gbps, 10_000), late)
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	if kept, none := b.r.Paths(0, false), b.r.Paths(1, false); len(kept) != 1 || kept[0].Delivered != 10 || none != nil {
 		t.Errorf("paths %+v and %+v; want one with 10 packets, and none", kept, none)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// frameLog writes down pause frames and changes and hands all on: the obvious
-// twin of the Recorder.
+// frameLog records pause frames and changes and passes all on: the obvious
+// reference of the Recorder.
 type frameLog struct {
 	*Recorder
 	frames, changes []frameEvent
@@ -38,7 +38,7 @@ func (l *frameLog) PauseChanged(now engine.Time, at *sim.Port, prio model.Priori
 }
 
 // pauses reads the intervals out of the log: for each begin its end, and the
-// frames heard from one to the other.
+// frames received between them.
 func (l *frameLog) pauses(end engine.Time, n *sim.Network) (all []Pause) {
 	for i, begin := range l.changes {
 		if !begin.stop {
@@ -84,7 +84,7 @@ func TestPausesMatchTheFrames(t *testing.T) {
 	port := model.Port{Node: 6, Port: 1}
 	b.inject(sim.Injection{At: 20_000, Fault: sim.Storm{Host: 6, Priority: 2}})
 	b.inject(sim.Injection{At: 100_000, Fault: sim.LinkDown{Port: port}})
-	b.play(900 * time.Microsecond)
+	b.run(900 * time.Microsecond)
 	got, want := b.r.Pauses(), log.pauses(b.Now(), b.Network)
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Fatalf("pauses differ from the log (-log +truth):\n%s", diff)
@@ -119,7 +119,7 @@ func TestPauseListIsBounded(t *testing.T) {
 		o := Options{Pauses: true, MaxPauses: most, Conserve: true}
 		b := fatTree(t, unthrottled(), o)
 		b.add(incast(300_000)...)
-		b.play(20 * time.Millisecond)
+		b.run(20 * time.Millisecond)
 		return b
 	}
 	whole, short := run(1<<20), run(10)

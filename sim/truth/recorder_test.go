@@ -44,7 +44,7 @@ func TestRecordingIsPassive(t *testing.T) {
 	}
 }
 
-func TestOptionsComplain(t *testing.T) {
+func TestOptionsErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"MaxDrops 0":        {Drops: true},
 		"MaxSamples -1":     {Sample: time.Second, MaxSamples: -1},
@@ -52,13 +52,13 @@ func TestOptionsComplain(t *testing.T) {
 		"slot -1ns":         {Slot: -1, MaxSlots: 1},
 	} {
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Check(%+v) = %v; want a complaint with %q", o, err, want)
+			t.Errorf("Check(%+v) = %v; want an error with %q", o, err, want)
 		}
 	}
 	b := dumbbell(t, 1, sim.DefaultConfig(), All())
 	b.Run(engine.Microsecond)
 	if _, err := Record(b.Network, All()); err == nil {
-		t.Errorf("Record during a run = nil; want a complaint")
+		t.Errorf("Record during a run = nil; want an error")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestCauses(t *testing.T) {
 		t.Errorf("cause %+v; want the port and a sentence", c)
 	}
 	if err := b.r.Inject(sim.Injection{Fault: sim.Storm{Host: 4}}); err == nil || len(b.r.Causes()) != 3 {
-		t.Errorf("a storm of a switch: %v with %d causes; want a complaint and 3", err, len(b.r.Causes()))
+		t.Errorf("a storm of a switch: %v with %d causes; want an error and 3", err, len(b.r.Causes()))
 	}
 }
 

@@ -35,7 +35,7 @@ func TestPeaks(t *testing.T) {
 	log := &depthLog{b.r, map[Node]model.Bytes{}, map[Node]Peak{}}
 	b.Observe(log)
 	b.add(incast(300_000)...)
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	deepest := Peak{}
 	for _, p := range b.Ports() {
 		for prio := range model.Priority(priorities) {
@@ -53,15 +53,15 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// TestFoldingKeepsSums runs the same traffic with room for every sample and
-// with room for few.
+// TestFoldingKeepsSums runs the same traffic with capacity for every sample and
+// with capacity for few.
 func TestFoldingKeepsSums(t *testing.T) {
 	run := func(most int) *bed {
 		o := All()
 		o.MaxSamples, o.Until = most, engine.Millisecond
 		b := fatTree(t, unthrottled(), o)
 		b.add(incast(300_000)...)
-		b.play(2 * time.Millisecond)
+		b.run(2 * time.Millisecond)
 		return b
 	}
 	const ports = 80
@@ -130,7 +130,7 @@ func TestSamplesSeeTheWire(t *testing.T) {
 			t.Errorf("port %v: samples add up to %v sent; the port says %v", name, sent, want)
 		}
 	}
-	b.play(3 * time.Millisecond)
+	b.run(3 * time.Millisecond)
 	if !b.Idle() {
 		t.Errorf("the network is not idle after Until; want no sample to come")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// slotLog counts in a map: the obvious twin.
+// slotLog counts in a map: the obvious reference.
 type slotLog struct {
 	*Recorder
 	length engine.Time
@@ -38,14 +38,14 @@ func (l *slotLog) Dequeued(now engine.Time, p *sim.Packet, out *sim.Port) {
 	l.Recorder.Dequeued(now, p, out)
 }
 
-func TestSlotsMatchTheirTwin(t *testing.T) {
+func TestSlotsMatchReference(t *testing.T) {
 	o := All()
 	o.Slot = 20 * time.Microsecond
 	b := fatTree(t, unthrottled(), o)
 	log := &slotLog{b.r, 20 * engine.Microsecond, map[SlotCount]*[2]Count{}}
 	b.Observe(log)
 	b.add(incast(300_000)...)
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	got := map[SlotCount]*[2]Count{}
 	var last SlotCount
 	for i, s := range b.r.Slots() {
@@ -69,7 +69,7 @@ func TestSlotsAreBounded(t *testing.T) {
 	o := Options{Slot: 10 * time.Microsecond, MaxSlots: 5, Conserve: true, Flows: true}
 	b := dumbbell(t, 1, sim.DefaultConfig(), o)
 	b.add(udp(0, 1, 10*model.Gbps, 100_000))
-	b.play(5 * time.Millisecond)
+	b.run(5 * time.Millisecond)
 	slots := b.r.Slots()
 	var kept int64
 	for _, s := range slots {

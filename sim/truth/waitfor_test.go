@@ -37,8 +37,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// storm is a dumbbell with two hosts a side whose host 2 stops its switch: flow
-// 0 goes there, flow 1 goes past it and suffers, flow 2 is a bystander.
+// storm is a dumbbell with two hosts a side whose host 2 pauses its switch:
+// flow 0 goes there, flow 1 goes past it and is affected, flow 2 is a
+// bystander.
 func storm(t *testing.T) *bed {
 	b := dumbbell(t, 2, unthrottled(), All())
 	b.add(
@@ -47,7 +48,7 @@ func storm(t *testing.T) *bed {
 		traffic.Flow{Src: 3, Dst: 2, Bytes: 2_000_000, Priority: 5, Start: 1000},
 	)
 	b.inject(sim.Injection{At: 20_000, Fault: sim.Storm{Host: 2, Priority: 3}})
-	b.play(100 * time.Microsecond)
+	b.run(100 * time.Microsecond)
 	return b
 }
 
@@ -73,7 +74,7 @@ func TestWaitForStorm(t *testing.T) {
 		t.Errorf("switches that the victim waits for %v; want %v", got, want)
 	}
 	if stopped := QueueNode(model.Port{Node: 5, Port: 1}, 3); !victim.Has(stopped) || victim.Has(FlowNode(0, false)) {
-		t.Errorf("the victim's closure %+v; want the stopped queue in it, and not the flow behind it", victim.Nodes)
+		t.Errorf("the victim's closure %+v; want the paused queue in it, and not the flow after it", victim.Nodes)
 	}
 }
 
@@ -82,22 +83,22 @@ func TestWaitForAt(t *testing.T) {
 	b := storm(t)
 	var then *Graph
 	b.At(200*engine.Microsecond, func() { then = WaitFor(b.Network) })
-	b.play(300 * time.Microsecond)
+	b.run(300 * time.Microsecond)
 	if then == nil || then.At != 200*engine.Microsecond || len(then.Nodes) == 0 {
 		t.Errorf("graph %v; want one of 200µs", then)
 	}
 }
 
 // In an incast every flow waits for the queue to the receiver, if not at every
-// instant: on the way pauses come and go, and while a queue is not paused, it
-// is only busy.
+// instant: along the path pauses come and go, and while a queue is not paused,
+// it is only busy.
 func TestWaitForContention(t *testing.T) {
 	b := fatTree(t, unthrottled(), All())
 	b.add(incast(500_000)...)
 	last := QueueNode(portOf(b.Host(15).Ports()[0].Peer()), 3)
 	var reached [15]bool
 	for at := 60 * time.Microsecond; at <= 200*time.Microsecond; at += 10 * time.Microsecond {
-		b.play(at)
+		b.run(at)
 		g := WaitFor(b.Network)
 		for id := range reached {
 			for _, r := range g.Closure(FlowNode(id, false), FlowNode(id, true)).Roots() {
@@ -124,7 +125,7 @@ func TestWaitForUnsent(t *testing.T) {
 		traffic.Flow{Src: 0, Dst: 1, Bytes: 2_000_000, Priority: 3},
 	)
 	b.inject(sim.Injection{At: 20_000, Fault: sim.Storm{Host: 2, Priority: 3}})
-	b.play(200 * time.Microsecond)
+	b.run(200 * time.Microsecond)
 	g := WaitFor(b.Network)
 	victim, nic := FlowNode(1, false), QueueNode(portOf(b.Host(0).Ports()[0]), 3)
 	if got, want := g.EdgesFrom(victim), []Edge{{From: victim, To: nic, Reason: ReasonUnsent}}; !slices.Equal(got, want) {
@@ -141,7 +142,7 @@ func TestWaitForShares(t *testing.T) {
 	for prio := range model.Priority(2) {
 		b.add(traffic.Flow{Src: model.NodeID(prio), Dst: 2, Bytes: 500_000, Priority: prio, Transport: traffic.UDP, Start: 1000})
 	}
-	b.play(20 * time.Microsecond)
+	b.run(20 * time.Microsecond)
 	g := WaitFor(b.Network)
 	wire := model.Port{Node: 4, Port: 3}
 	queues := g.QueuesOf(wire)
