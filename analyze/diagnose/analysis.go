@@ -190,7 +190,8 @@ func (m *analysis) backlogExceedsPauses(n int) bool {
 func (m *analysis) inPauseBurst(n int) bool {
 	node := &m.g.Nodes[n]
 	p := &node.Pauses
-	return p.Pauses > 0 && m.ageAtSnapshot(n, p.LastEnd) <= epoch.PauseBurstGap && float64(p.BytesAtBurstStart) < m.linkBytes(n, m.cfg.CongestedAt)
+	return p.Pauses > 0 && m.ageAtSnapshot(n, p.LastEnd) <= epoch.PauseBurstGap &&
+		float64(p.BytesAtBurstStart) < m.linkBytes(n, m.cfg.CongestedAt)
 }
 
 // victimBytes returns how many bytes of the victim a queue holds.

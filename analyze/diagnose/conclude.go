@@ -36,10 +36,12 @@ func (m *analysis) describeHostPauses(v *Verdict, n int) {
 		return
 	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
 		v.Detail = anomaly.DrainsSlowly
-		v.addEvidence("%s resumes the port between pauses, the last time for %s: it drains slowly", host, model.FormatDuration(gap))
+		v.addEvidence("%s resumes the port between pauses, the last time for %s: it drains slowly", host,
+			model.FormatDuration(gap))
 	default:
 		v.Detail = anomaly.NICStorm
-		v.addEvidence("%s has paused the port without a gap for %s", host, model.FormatDuration(node.Snapshot.Sub(p.LastStart)))
+		v.addEvidence("%s has paused the port without a gap for %s", host,
+			model.FormatDuration(node.Snapshot.Sub(p.LastStart)))
 	}
 	v.Remedy = anomaly.Expand(v.Detail.Remedy(), "{host}", host)
 }
@@ -148,7 +150,8 @@ func (m *analysis) addDeadlock(c cycle) {
 	if host.node < 0 && flows.node < 0 && !inLoop {
 		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, c, terminal{node: c.nodes[0]}, 1)
 		v.Initial = model.Port{}
-		v.addEvidence("none of its queues was congested when first paused: the trigger lies outside the cycle and left no evidence")
+		v.addEvidence("none of its queues was congested when first paused: the trigger lies outside the cycle and left " +
+			"no evidence")
 		m.addCycleVerdict(v, c)
 	}
 }
@@ -157,7 +160,9 @@ func (m *analysis) addDeadlock(c cycle) {
 func (m *analysis) queuedBytes(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
 
 // newCycleVerdict starts a verdict on a deadlock cycle and its trigger.
-func (m *analysis) newCycleVerdict(a anomaly.Type, root anomaly.RootCause, c cycle, by terminal, weight float64) Verdict {
+func (m *analysis) newCycleVerdict(
+	a anomaly.Type, root anomaly.RootCause, c cycle, by terminal, weight float64,
+) Verdict {
 	v := m.newVerdict(a, root, terminal{node: by.node, share: c.share * weight, path: c.entry})
 	for _, n := range c.nodes {
 		v.DeadlockCycle = append(v.DeadlockCycle, m.g.Nodes[n].Port)
@@ -176,7 +181,8 @@ func (m *analysis) addCycleVerdict(v Verdict, c cycle) {
 	if f := v.Fault; f != nil {
 		sw, dst, next := nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop)
 		v.addEvidence("%s forwards packets for %s to %s, which closes the cycle", sw, dst, next)
-		v.Remedy = fmt.Sprintf("correct the route of %s for %s; then break the deadlock by resetting one port of the cycle", sw, dst)
+		v.Remedy = fmt.Sprintf("correct the route of %s for %s; then break the deadlock by resetting one port of the cycle",
+			sw, dst)
 	}
 	m.addVerdict(v)
 }
@@ -217,7 +223,8 @@ func (m *analysis) newVerdict(a anomaly.Type, root anomaly.RootCause, e terminal
 			}
 		}
 		v.Path = append(v.Path, model.Port{Node: source, Port: first.ID})
-		v.addEvidence("%s paused %s, whose packets it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.portText(e.path[0]))
+		v.addEvidence("%s paused %s, whose packets it held at %s", nodeName(m.fabric, first.Peer.Node),
+			nodeName(m.fabric, source), m.portText(e.path[0]))
 	} else if a != anomaly.FlowContention {
 		v.addEvidence("%s was paused while it held packets of the flow", m.portText(e.path[0]))
 	}

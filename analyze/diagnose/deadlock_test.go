@@ -111,7 +111,10 @@ func TestCycleBlockedByAResumedQueue(t *testing.T) {
 // was resumed 15 µs ago is a congested one. It paused the other only if it was
 // congested then.
 func TestCycleBlockedByACongestedQueue(t *testing.T) {
-	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 10 * µs: anomaly.NoRootCause} {
+	for lasted, want := range map[time.Duration]anomaly.RootCause{
+		300 * µs: anomaly.ContendingFlows,
+		10 * µs:  anomaly.NoRootCause,
+	} {
 		b := pair(t)
 		r := b.reports[b.id("s1")]
 		b.addPausedQueue("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
@@ -284,7 +287,8 @@ func TestDetails(t *testing.T) {
 	b := tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
 	b.addQueue("leaf0>spine1", 0)
-	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.ECMPImbalance, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.ECMPImbalance,
+		"leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
@@ -298,7 +302,8 @@ func TestDetails(t *testing.T) {
 	r := b.reports[p.Node]
 	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: 5, Packets: 1000})
 	b.addFlowEpoch("h3>h6", "leaf0>spine0", 9, 1000, 5)
-	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PriorityTraffic, "leaf0>spine0", "h3>h6")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PriorityTraffic,
+		"leaf0>spine0", "h3>h6")
 
 	b = tree()
 	for _, e := range []uint32{3, 5, 7} {
@@ -306,13 +311,15 @@ func TestDetails(t *testing.T) {
 			b.addFlowEpoch(f, "leaf0>spine0", e, 80, class)
 		}
 	}
-	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PeriodicBurst, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PeriodicBurst,
+		"leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
 		b.addFlowEpoch(f, "leaf0>spine0", 8, 100, class)
 	}
-	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.UnknownDetail,
+		"leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 }
 
 func TestMerge(t *testing.T) {
@@ -320,14 +327,19 @@ func TestMerge(t *testing.T) {
 	one := b.diagnose("h8>h5")[0]
 	two := one
 	two.Victim, two.Detail, two.Confidence = b.flow("h9>h5"), anomaly.PeriodicBurst, 0.5
-	direct := Verdict{Anomaly: anomaly.FlowContention, Cause: anomaly.ContendingFlows, Initial: one.Initial, Victim: b.flow("h0>h4")}
+	direct := Verdict{
+		Anomaly: anomaly.FlowContention, Cause: anomaly.ContendingFlows, Initial: one.Initial,
+		Victim: b.flow("h0>h4"),
+	}
 	none := Verdict{Victim: b.flow("h1>h9")}
 	ring := deadlockRing(t)
 	lost := ring.diagnose("h0>h4")[0]
 	known := lost
 	known.Cause, known.Initial, known.Confidence = anomaly.HostInjection, b.port("leaf0>h0"), 0.3
 	got := Merge([]Verdict{none, one, direct, two, lost, known})
-	if len(got) != 2 || got[0].Anomaly != anomaly.DeadlockOutOfLoop || got[0].Cause != anomaly.HostInjection || got[1].Anomaly != anomaly.PFCBackpressure || got[1].Detail != anomaly.PeriodicBurst || got[1].Confidence != one.Confidence {
+	if len(got) != 2 || got[0].Anomaly != anomaly.DeadlockOutOfLoop || got[0].Cause != anomaly.HostInjection ||
+		got[1].Anomaly != anomaly.PFCBackpressure || got[1].Detail != anomaly.PeriodicBurst ||
+		got[1].Confidence != one.Confidence {
 		t.Fatalf("Merge = %+v; want the deadlock with its cause, then the incast", got)
 	}
 	for _, k := range []model.FlowKey{one.Victim, two.Victim, direct.Victim} {

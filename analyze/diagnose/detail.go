@@ -43,7 +43,8 @@ func (m *analysis) setDetail(v *Verdict, n int) {
 	default:
 		v.Detail = anomaly.UnknownDetail
 	}
-	v.Remedy = anomaly.Expand(v.Detail.Remedy(), "{port}", m.portText(n), "{switch}", nodeName(m.fabric, m.g.Nodes[n].Node))
+	v.Remedy = anomaly.Expand(v.Detail.Remedy(), "{port}", m.portText(n), "{switch}",
+		nodeName(m.fabric, m.g.Nodes[n].Node))
 }
 
 // areNewFlows reports whether most culprits were absent in the oldest fully

@@ -18,8 +18,10 @@ import (
 func TestEqualIncastIsNoStorm(t *testing.T) {
 	b := incast(t, all...)
 	v := b.diagnose("h8>h5")
-	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h0>h4", "h1>h4", "h2>h4", "h3>h4")
-	if want := []model.Port{b.port("spine0>leaf1"), b.port("leaf1>h4")}; !slices.Equal(v[0].Path, want) || v[0].Confidence < 0.95 {
+	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h0>h4", "h1>h4",
+		"h2>h4", "h3>h4")
+	if want := []model.Port{b.port("spine0>leaf1"), b.port("leaf1>h4")}; !slices.Equal(v[0].Path, want) ||
+		v[0].Confidence < 0.95 {
 		t.Errorf("path %v, confidence %v; want %v and at least 0.95", v[0].Path, v[0].Confidence, want)
 	}
 	m := b.newAnalysis("h8>h5")
@@ -67,14 +69,18 @@ func TestContentionOnTheVictimsPath(t *testing.T) {
 	b.addBacklog("h0>h5", 150*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h5")
 	b.addBacklog("h6>h5", 130*kb, "leaf1>h5")
 	b.addQueue("leaf0>spine0", 0)
-	b.want(b.diagnose("h8>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h6>h5", "h8>h5")
+	b.want(b.diagnose("h8>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5",
+		"h0>h5", "h6>h5", "h8>h5")
 }
 
 // TestLongLinks: polls take longer over them, so that less is known of the order
 // in which switches were polled.
 func TestLongLinks(t *testing.T) {
 	for delay, want := range map[time.Duration][2]time.Duration{
-		600 * time.Nanosecond: {20 * µs, 10 * µs}, 2 * µs: {20 * µs, 10 * µs}, 6 * µs: {60 * µs, 30 * µs}, 50 * µs: {100 * µs, 250 * µs},
+		600 * time.Nanosecond: {20 * µs, 10 * µs}, 2 * µs: {20 * µs, 10 * µs}, 6 * µs: {
+			60 * µs,
+			30 * µs,
+		}, 50 * µs: {100 * µs, 250 * µs},
 	} {
 		links := topo.DefaultLinks()
 		links.Fabric.Delay = delay
@@ -102,7 +108,8 @@ func TestNothingIsNothing(t *testing.T) {
 func TestMissingReportsAreNoCause(t *testing.T) {
 	b := incast(t, "leaf0", "leaf2", "spine0")
 	v := b.diagnose("h8>h5")
-	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Incomplete || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
+	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Incomplete ||
+		!strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
 		t.Errorf("verdicts %+v without leaf1's report; want none with low confidence, for lack of leaf1", v)
 	}
 	b = incast(t, all...)
@@ -112,7 +119,10 @@ func TestMissingReportsAreNoCause(t *testing.T) {
 		t.Errorf("verdicts %+v with half of leaf1's report; want none with low confidence", v)
 	}
 	b = incast(t, all...)
-	b.reports[b.id("leaf0")] = &provenance.Report{Header: epoch.Header{Switch: b.id("leaf0"), Snapshot: now, EpochLength: time.Millisecond}, Missing: 2}
+	b.reports[b.id("leaf0")] = &provenance.Report{Header: epoch.Header{
+		Switch: b.id("leaf0"), Snapshot: now,
+		EpochLength: time.Millisecond,
+	}, Missing: 2}
 	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.PFCBackpressure || v[0].Confidence > 0.85 {
 		t.Errorf("verdicts %+v with a part missing elsewhere; want the cause with less confidence", v)
 	}

@@ -25,7 +25,8 @@ func TestBurstThatHasLeft(t *testing.T) {
 	}
 	b.addDepth("h9>h5", "leaf1>h5", 9, 300, 0)
 	b.addDepth("h10>h5", "leaf1>h5", 7, 400, 300)
-	b.want(b.diagnose("h7>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
+	b.want(b.diagnose("h7>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5",
+		"h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
 	// A victim that found no more in the queue than is there came after they had left.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Flows {
@@ -33,7 +34,8 @@ func TestBurstThatHasLeft(t *testing.T) {
 			r.Flows[i].First = r.EpochLength - 20*µs
 		}
 	}
-	b.want(b.diagnose("h6>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
+	b.want(b.diagnose("h6>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5",
+		"h6>h5", "h7>h5")
 }
 
 // TestBurstOfTheEpochs: nothing is left of a burst of unequal flows. The paper's
@@ -85,13 +87,22 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 			b.addDepth("h1>h5", "leaf1>h5", 9, 20, 200)
 			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
 			if tc.episode > 0 {
-				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.episode + 30*µs), Last: ago(tc.episode), MaxBytes: 200 * kb})
+				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{
+					Port: port, Priority: class,
+					First: ago(tc.episode + 30*µs), Last: ago(tc.episode), MaxBytes: 200 * kb,
+				})
 			}
 			if tc.pause > 0 {
 				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
 				r.Flows[len(r.Flows)-4].Paused = 4
-				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(900 * µs), Last: ago(800 * µs), MaxBytes: 200 * kb})
-				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, LastStart: ago(tc.pause + 30*µs), BurstStart: ago(tc.pause + 30*µs), LastEnd: ago(tc.pause), Pauses: 1})
+				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{
+					Port: port, Priority: class, First: ago(900 * µs),
+					Last: ago(800 * µs), MaxBytes: 200 * kb,
+				})
+				r.Pauses = append(r.Pauses, epoch.Pause{
+					Port: port, Priority: class, LastStart: ago(tc.pause + 30*µs),
+					BurstStart: ago(tc.pause + 30*µs), LastEnd: ago(tc.pause), Pauses: 1,
+				})
 			}
 			v := b.diagnoseLate("h7>h5", took)
 			var named []model.FlowKey
@@ -133,7 +144,10 @@ func TestFlowsThatLeftBeforeThePacketCame(t *testing.T) {
 	before.Pauses = append(before.Pauses, epoch.Pause{
 		Port: b.port("spine0>leaf1").Port, Priority: class, BurstStart: now.Add(-45 * µs), LastStart: now.Add(-45 * µs), LastEnd: now.Add(-43 * µs), Pauses: 1, PausedTime: 2 * µs,
 	})
-	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
+	r.Meters = append(r.Meters, epoch.Meter{
+		Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port,
+		Priority: class, Packets: 65, Bytes: 65 * kb,
+	})
 	v := b.diagnoseLate("h8>h5", 60*µs)
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
@@ -164,7 +178,10 @@ func TestFlowsThatLeftBeforeThePacketWasSent(t *testing.T) {
 // TestOlderSnapshot: a switch reports a snapshot that it took for another
 // detection. What the packet met is counted back from when its own poll came.
 func TestOlderSnapshot(t *testing.T) {
-	for later, want := range map[time.Duration]anomaly.Type{0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention, 45 * µs: anomaly.None} {
+	for later, want := range map[time.Duration]anomaly.Type{
+		0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention,
+		45 * µs: anomaly.None,
+	} {
 		b := leafSpine(t, all...)
 		b.polledAt = map[model.NodeID]model.Time{b.id("leaf1"): now.Add(later)}
 		b.addQueue("leaf1>h5", 0)
@@ -172,7 +189,8 @@ func TestOlderSnapshot(t *testing.T) {
 		b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
 		b.addEpisode("leaf1>h5", 40*µs, 30*µs, 200*kb)
 		if v := b.diagnoseLate("h7>h5", 60*µs); v[0].Anomaly != want {
-			t.Errorf("polled %v after the snapshot about a latency of 60 µs, a queue that was congested until 40 µs before it: %+v; want %v", later, v[0], want)
+			t.Errorf("polled %v after the snapshot about a latency of 60 µs, a queue that was congested until 40 µs before "+
+				"it: %+v; want %v", later, v[0], want)
 		}
 	}
 }
@@ -190,7 +208,10 @@ func TestShortEpisode(t *testing.T) {
 		b.addEpisode("spine0>leaf1", 40*µs, 30*µs, most)
 		r := b.reports[b.id("leaf1")]
 		r.PortEpochs[0].Paused, r.Flows[0].Paused = 50, 10
-		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1})
+		r.Pauses = append(r.Pauses, epoch.Pause{
+			Port: b.port("leaf1>h5").Port, Priority: class,
+			LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1,
+		})
 		v := b.diagnoseLate("h8>h5", 90*µs)
 		if len(v) != want || v[0].Anomaly != anomaly.PFCStorm {
 			t.Errorf("a queue of %d bytes on the path of a packet with a latency of 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
@@ -219,7 +240,10 @@ func TestShortPause(t *testing.T) {
 		b.addDepth("h8>h5", "leaf1>h5", 9, 20, tc.found)
 		b.addEpisode("leaf1>h5", 10*µs, 60*µs, 600*kb)
 		r := b.reports[b.id("spine0")]
-		p := epoch.Pause{Port: b.port("spine0>leaf1").Port, Priority: class, LastStart: now.Add(-50 * µs), BurstStart: now.Add(-50 * µs), LastEnd: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses}
+		p := epoch.Pause{
+			Port: b.port("spine0>leaf1").Port, Priority: class, LastStart: now.Add(-50 * µs),
+			BurstStart: now.Add(-50 * µs), LastEnd: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses,
+		}
 		if tc.pauses > 1 {
 			p.BurstStart = p.BurstStart.Add(-30 * µs)
 		}
@@ -243,7 +267,8 @@ func TestForgedEpisode(t *testing.T) {
 	b.addDepth("h7>h5", "leaf1>h5", 9, 5, 200)
 	b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
 	b.addEpisode("leaf1>h5", 40*µs, 30*µs, 1)
-	if v := b.diagnoseLate("h7>h5", 90*µs); v[0].Anomaly != anomaly.FlowContention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
+	if v := b.diagnoseLate("h7>h5", 90*µs); v[0].Anomaly != anomaly.FlowContention ||
+		!(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
 		t.Errorf("%+v; want contention with a confidence from 0 to 1", v[0])
 	}
 }

@@ -42,7 +42,10 @@ func newTestFabric(t testing.TB, f *topo.Fabric, err error, reported ...string) 
 	b := &testFabric{t: t, fabric: f, intent: topo.NewIntent(r), reports: map[model.NodeID]*provenance.Report{}}
 	for _, name := range reported {
 		id := b.id(name)
-		b.reports[id] = &provenance.Report{Header: epoch.Header{Switch: id, Snapshot: now, EpochLength: time.Millisecond}, Bytes: 100}
+		b.reports[id] = &provenance.Report{
+			Header: epoch.Header{Switch: id, Snapshot: now, EpochLength: time.Millisecond},
+			Bytes:  100,
+		}
 	}
 	return b
 }
@@ -68,7 +71,10 @@ func (b *testFabric) port(name string) model.Port {
 // flow returns the flow "h0>h1".
 func (b *testFabric) flow(name string) model.FlowKey {
 	from, to, _ := strings.Cut(name, ">")
-	return model.FlowKey{Src: b.fabric.Node(b.id(from)).IPv4, Dst: b.fabric.Node(b.id(to)).IPv4, SrcPort: 10000, DstPort: 4791, Proto: model.UDP}
+	return model.FlowKey{
+		Src: b.fabric.Node(b.id(from)).IPv4, Dst: b.fabric.Node(b.id(to)).IPv4, SrcPort: 10000,
+		DstPort: 4791, Proto: model.UDP,
+	}
 }
 
 // addQueue adds a queue that is not paused.
@@ -87,7 +93,10 @@ func (b *testFabric) addPausedQueue(port string, queued, atBurstStart uint64, si
 	r := b.reports[p.Node]
 	state := &r.Ports[len(r.Ports)-1]
 	state.Paused, state.PauseFrames = true, 3
-	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, LastStart: now.Add(-since), BurstStart: now.Add(-since), BytesAtBurstStart: atBurstStart, Pauses: 1, PausedTime: since})
+	r.Pauses = append(r.Pauses, epoch.Pause{
+		Port: p.Port, Priority: class, LastStart: now.Add(-since),
+		BurstStart: now.Add(-since), BytesAtBurstStart: atBurstStart, Pauses: 1, PausedTime: since,
+	})
 	return &r.Pauses[len(r.Pauses)-1]
 }
 
@@ -109,7 +118,10 @@ func (b *testFabric) addEpisode(port string, ended, lasted time.Duration, most u
 	p := b.port(port)
 	r := b.reports[p.Node]
 	to := now.Add(-ended)
-	r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
+	r.Episodes = append(r.Episodes, epoch.CongestionEpisode{
+		Port: p.Port, Priority: class, First: to.Add(-lasted),
+		Last: to, MaxBytes: most,
+	})
 }
 
 // addBacklog puts a flow's packets into queues, each of which holds them for
@@ -133,7 +145,10 @@ func (b *testFabric) addBacklog(flow string, bytes uint64, ports ...string) {
 func (b *testFabric) addFlowEpoch(flow, port string, number, packets uint32, prio model.Priority) {
 	p := b.port(port)
 	r := b.reports[p.Node]
-	r.Flows = append(r.Flows, epoch.Flow{Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets, Bytes: uint64(packets) * kb, Last: r.EpochLength - 1})
+	r.Flows = append(r.Flows, epoch.Flow{
+		Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets,
+		Bytes: uint64(packets) * kb, Last: r.EpochLength - 1,
+	})
 }
 
 func (b *testFabric) diagnose(victim string) []Verdict {
@@ -191,7 +206,8 @@ func (b *testFabric) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anom
 		port = b.port(initial)
 	}
 	if v.Anomaly != a || v.Cause != c || v.Detail != d || v.Initial != port || !slices.Equal(names, culprits) {
-		b.t.Errorf("verdict %v %v %v at %v by %v (%q); want %v %v %v at %s by %v", v.Anomaly, v.Cause, v.Detail, n.Initial, names, v.Evidence, a, c, d, initial, culprits)
+		b.t.Errorf("verdict %v %v %v at %v by %v (%q); want %v %v %v at %s by %v", v.Anomaly, v.Cause, v.Detail, n.Initial,
+			names, v.Evidence, a, c, d, initial, culprits)
 	}
 }
 
@@ -218,7 +234,10 @@ func incast(t testing.TB, reported ...string) *testFabric {
 			key := b.flow(h + ">h4")
 			p := b.port("leaf1>h4")
 			r := b.reports[p.Node]
-			held := epoch.PortPairBacklog{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
+			held := epoch.PortPairBacklog{
+				In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100,
+				Bytes: 100 * kb,
+			}
 			r.FlowBacklogs = append(r.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
 			r.PortPairBacklogs = append(r.PortPairBacklogs, held)
 			b.addFlowEpoch(h+">h4", "leaf1>h4", 9, 100, class)

@@ -39,14 +39,20 @@ func FuzzReports(f *testing.F) {
 			t.Fatal(err)
 		}
 		for i, records := range [][]byte{one, two, three} {
-			h := epoch.Header{Switch: b.id(names[i]), Event: event, Snapshot: model.Time(snapshot), EpochLength: time.Duration(length)}
+			h := epoch.Header{
+				Switch: b.id(names[i]), Event: event, Snapshot: model.Time(snapshot),
+				EpochLength: time.Duration(length),
+			}
 			_, _ = in.AddChunk(0, epoch.Chunk{Header: h, Total: 1, Records: records}.AppendTo(nil))
 		}
 		d, err := New(DefaultConfig(b.intent))
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, c := in.Evidence(event), Detection{Event: event, Victim: b.flow("h8>h5"), Latency: time.Duration(took), HostPaused: paused}
+		e, c := in.Evidence(event), Detection{
+			Event: event, Victim: b.flow("h8>h5"), Latency: time.Duration(took),
+			HostPaused: paused,
+		}
 		for _, v := range d.Diagnose(c, e, provenance.Build(e, c.Victim, b.fabric)) {
 			if !(v.Confidence >= 0 && v.Confidence <= 1) {
 				t.Errorf("confidence %v", v.Confidence)

@@ -52,7 +52,8 @@ func (v *Verdict) sameFault(o *Verdict) bool {
 	if len(v.DeadlockCycle) > 0 && (v.Cause == anomaly.NoRootCause || o.Cause == anomaly.NoRootCause) {
 		return samePorts(v.DeadlockCycle, o.DeadlockCycle)
 	}
-	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && samePorts(v.DeadlockCycle, o.DeadlockCycle)
+	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial &&
+		samePorts(v.DeadlockCycle, o.DeadlockCycle)
 }
 
 func samePorts(a, b []model.Port) bool {

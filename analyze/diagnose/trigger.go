@@ -116,7 +116,8 @@ func (m *analysis) leadUpWindow(n int, closed time.Duration) (from, to model.Tim
 // is in the queue now need not be theirs.
 func (m *analysis) leadUpCulprits(n int, closed time.Duration) []Culprit {
 	from, to := m.leadUpWindow(n, closed)
-	return m.culpritList(m.weightedBytesByFlow(n, func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, from, to) }))
+	return m.culpritList(m.weightedBytesByFlow(n,
+		func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, from, to) }))
 }
 
 // pausedByHost reports whether a host paused a queue, as far as was reported.

@@ -149,25 +149,31 @@ func TestShortEpisodeInLeadUp(t *testing.T) {
 // cause.
 func TestShortPauseOfACongestedQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		behind      uint64
-		first, time time.Duration // age of the first pause; sum of all pauses
-		began       time.Duration // age of the last, if it is another; it lasts
-		stands      bool
-		want        string
+		atBurstStart uint64
+		first, time  time.Duration // age of the first pause; sum of all pauses
+		began        time.Duration // age of the last, if it is another; it lasts
+		paused       bool
+		want         string
 	}{
-		"full before":                   {behind: 400 * kb, first: 10 * µs, want: "s0>s1"},
-		"empty before":                  {behind: 10 * kb, first: 10 * µs, want: "s1>h2"},
-		"paused for long":               {behind: 400 * kb, first: 90 * µs, time: 85 * µs, want: "s1>h2"},
-		"paused for moments":            {behind: 400 * kb, first: 90 * µs, time: 9 * µs, want: "s0>s1"},
-		"full before, paused still":     {behind: 400 * kb, first: 3 * µs, stands: true, want: "s0>s1"},
-		"empty before, paused still":    {behind: 10 * kb, first: 3 * µs, stands: true, want: "s1>h2"},
-		"full before, paused for long ": {behind: 400 * kb, first: 60 * µs, stands: true, want: "s1>h2"},
-		"paused for moments, again":     {behind: 400 * kb, first: 60 * µs, time: 9 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
-		"paused for long, again":        {behind: 400 * kb, first: 60 * µs, time: 55 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
+		"full before":                  {atBurstStart: 400 * kb, first: 10 * µs, want: "s0>s1"},
+		"empty before":                 {atBurstStart: 10 * kb, first: 10 * µs, want: "s1>h2"},
+		"paused for long":              {atBurstStart: 400 * kb, first: 90 * µs, time: 85 * µs, want: "s1>h2"},
+		"paused for moments":           {atBurstStart: 400 * kb, first: 90 * µs, time: 9 * µs, want: "s0>s1"},
+		"full before, paused still":    {atBurstStart: 400 * kb, first: 3 * µs, paused: true, want: "s0>s1"},
+		"empty before, paused still":   {atBurstStart: 10 * kb, first: 3 * µs, paused: true, want: "s1>h2"},
+		"full before, paused for long": {atBurstStart: 400 * kb, first: 60 * µs, paused: true, want: "s1>h2"},
+		"paused for 9 µs, again": {
+			atBurstStart: 400 * kb, first: 60 * µs, time: 9 * µs, began: 3 * µs, paused: true,
+			want: "s1>h2",
+		},
+		"paused for long, again": {
+			atBurstStart: 400 * kb, first: 60 * µs, time: 55 * µs, began: 3 * µs, paused: true,
+			want: "s1>h2",
+		},
 	} {
 		b := ring(t, "s0", "s1")
-		p := b.addPausedQueue("s0>s1", 500*kb, tc.behind, tc.first)
-		if p.PausedTime = tc.time; !tc.stands {
+		p := b.addPausedQueue("s0>s1", 500*kb, tc.atBurstStart, tc.first)
+		if p.PausedTime = tc.time; !tc.paused {
 			p.LastEnd = now.Add(-5 * µs)
 			b.reports[b.id("s0")].Ports[0].Paused = false
 		}
@@ -296,7 +302,10 @@ func TestDeepestInEpochs(t *testing.T) {
 // began, and sent in between shortly before the cycle closed. If packets joined it
 // then, it was congested by itself; otherwise it held an old backlog.
 func TestQueueThatNoPacketJoined(t *testing.T) {
-	for joined, want := range map[time.Duration]anomaly.Type{150 * µs: anomaly.DeadlockInLoop, 400 * µs: anomaly.DeadlockOutOfLoop} {
+	for joined, want := range map[time.Duration]anomaly.Type{
+		150 * µs: anomaly.DeadlockInLoop,
+		400 * µs: anomaly.DeadlockOutOfLoop,
+	} {
 		b := deadlockRing(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart = 180*kb, now.Add(-600*µs)
@@ -312,7 +321,10 @@ func TestQueueThatNoPacketJoined(t *testing.T) {
 // became congested at some time. Only before that it can have paused the third,
 // and through it the cycle.
 func TestTriggerReachesTheCycle(t *testing.T) {
-	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 105 * µs: anomaly.NoRootCause} {
+	for lasted, want := range map[time.Duration]anomaly.RootCause{
+		300 * µs: anomaly.ContendingFlows,
+		105 * µs: anomaly.NoRootCause,
+	} {
 		b := pair(t)
 		b.setPausedPackets("s0>s1", 80, 80)
 		b.addPausedQueue("s1>s2", 0, 5*kb, 300*µs).LastEnd = now.Add(-120 * µs)
@@ -329,7 +341,10 @@ func TestTriggerReachesTheCycle(t *testing.T) {
 			r       *provenance.Report
 			in, out string
 		}{{r, "s1>s0", "s1>s2"}, {to, "s2>s1", "s2>h4"}} {
-			m.r.Meters = append(m.r.Meters, epoch.Meter{Epoch: 9, In: b.port(m.in).Port, Out: b.port(m.out).Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+			m.r.Meters = append(m.r.Meters, epoch.Meter{
+				Epoch: 9, In: b.port(m.in).Port, Out: b.port(m.out).Port,
+				Priority: class, Packets: 50, Bytes: 50 * kb,
+			})
 		}
 		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("congested since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
@@ -375,9 +390,15 @@ func TestPausedWhenTheCycleClosed(t *testing.T) {
 		r.PortEpochs[1].Depth = 100 * 200
 		b.addEpisode("s1>s2", 110*µs, 200*µs, 200*kb)
 		b.addDepth("h0>h4", "s1>s2", 9, 50, 200)
-		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+		r.Meters = append(r.Meters, epoch.Meter{
+			Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port,
+			Priority: class, Packets: 50, Bytes: 50 * kb,
+		})
 		if paused {
-			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, BurstStart: now.Add(-400 * µs), LastStart: now.Add(-150 * µs), LastEnd: now.Add(-105 * µs), Pauses: 9})
+			r.Pauses = append(r.Pauses, epoch.Pause{
+				Port: b.port("s1>s2").Port, Priority: class,
+				BurstStart: now.Add(-400 * µs), LastStart: now.Add(-150 * µs), LastEnd: now.Add(-105 * µs), Pauses: 9,
+			})
 		}
 		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("paused %v: %+v; want an out-of-loop deadlock of cause %v", paused, v, want)
@@ -389,7 +410,10 @@ func TestPausedWhenTheCycleClosed(t *testing.T) {
 // time before the cycle closed. If that was before the pauses of the cycle began,
 // it did not cause them.
 func TestEndedBeforeTheCycle(t *testing.T) {
-	for first, want := range map[time.Duration]anomaly.RootCause{250 * µs: anomaly.HostInjection, 130 * µs: anomaly.NoRootCause} {
+	for first, want := range map[time.Duration]anomaly.RootCause{
+		250 * µs: anomaly.HostInjection,
+		130 * µs: anomaly.NoRootCause,
+	} {
 		b := deadlockRing(t)
 		for _, s := range []string{"s0", "s1", "s2", "s3"} {
 			b.reports[b.id(s)].Pauses[0].BurstStart = now.Add(-first)
@@ -399,9 +423,13 @@ func TestEndedBeforeTheCycle(t *testing.T) {
 		r.Ports[1].Paused = false
 		b.setPausedPackets("s2>h4", 50, 50)
 		b.setPausedPackets("s1>s2", 80, 80)
-		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+		r.Meters = append(r.Meters, epoch.Meter{
+			Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port,
+			Priority: class, Packets: 50, Bytes: 50 * kb,
+		})
 		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
-			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v, want)
+			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v,
+				want)
 		}
 	}
 }

@@ -11,8 +11,14 @@ import (
 // TestCycleInheritsItsCause: an earlier detection saw the pauses that closed it.
 func TestCycleInheritsItsCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
-	early := Verdict{Anomaly: anomaly.PFCStorm, Cause: anomaly.HostInjection, Initial: p(9), Path: []model.Port{p(1), p(9)}, At: now, Confidence: 1}
-	cycle := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)}, At: now.Add(2000 * µs), Confidence: 0.4}
+	early := Verdict{
+		Anomaly: anomaly.PFCStorm, Cause: anomaly.HostInjection, Initial: p(9),
+		Path: []model.Port{p(1), p(9)}, At: now, Confidence: 1,
+	}
+	cycle := Verdict{
+		Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)},
+		At: now.Add(2000 * µs), Confidence: 0.4,
+	}
 	var o TriggerCache
 	alone := cycle
 	if o.Observe(&alone); alone.Cause != anomaly.NoRootCause {
@@ -20,7 +26,8 @@ func TestCycleInheritsItsCause(t *testing.T) {
 	}
 	o.Observe(&early)
 	late := cycle
-	if o.Observe(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
+	if o.Observe(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop ||
+		late.Initial != p(9) || late.Confidence >= 1 {
 		t.Errorf("verdict %+v; want the cause of the storm before it", late)
 	}
 	other := cycle
@@ -36,7 +43,10 @@ func TestCycleInheritsTheNewestCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
 	var o TriggerCache
 	for i, at := range []time.Duration{500 * µs, 900 * µs, 1500 * µs} {
-		o.Observe(&Verdict{Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)), Path: []model.Port{p(7)}, At: now.Add(at), Culprits: []Culprit{{Weight: 1}}})
+		o.Observe(&Verdict{
+			Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)),
+			Path: []model.Port{p(7)}, At: now.Add(at), Culprits: []Culprit{{Weight: 1}},
+		})
 	}
 	for _, tc := range []struct {
 		closed time.Duration
@@ -48,9 +58,13 @@ func TestCycleInheritsTheNewestCause(t *testing.T) {
 		{1600 * µs, 2, 1},
 		{400 * µs, 0, 0},
 	} {
-		v := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(7), p(8)}, At: now.Add(2000 * µs), CycleClosed: now.Add(tc.closed)}
+		v := Verdict{
+			Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(7), p(8)}, At: now.Add(2000 * µs),
+			CycleClosed: now.Add(tc.closed),
+		}
 		if o.Observe(&v); v.Initial != p(tc.from) || len(v.Culprits) != tc.flows {
-			t.Errorf("closed after %v: cause at %v with %d flows; want %v, %d", tc.closed, v.Initial, len(v.Culprits), p(tc.from), tc.flows)
+			t.Errorf("closed after %v: cause at %v with %d flows; want %v, %d", tc.closed, v.Initial, len(v.Culprits),
+				p(tc.from), tc.flows)
 		}
 	}
 }

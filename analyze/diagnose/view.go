@@ -157,8 +157,8 @@ func (n *VerdictView) Sentence() string {
 	}
 	return anomaly.Expand(anomaly.Expand(n.Anomaly.Sentence(), "{trigger}", trigger),
 		"{victim}", n.Victim.String(), "{port}", port, "{switch}", sw, "{host}", host, "{culprits}", n.congestion(),
-		"{detail}", n.detailInBrackets(), "{evidence}", lastEvidence(n.Evidence), "{ports}", strconv.Itoa(len(n.DeadlockCycle)),
-		"{observed}", observed, "{fault}", fault)
+		"{detail}", n.detailInBrackets(), "{evidence}", lastEvidence(n.Evidence),
+		"{ports}", strconv.Itoa(len(n.DeadlockCycle)), "{observed}", observed, "{fault}", fault)
 }
 
 // congestion returns a clause about the flows that congest the initial port.

@@ -20,7 +20,8 @@ func TestJSONIsStable(t *testing.T) {
 		return model.FlowKey{Src: f.Node(hosts[a]).IPv4, Dst: f.Node(hosts[b]).IPv4, Proto: model.UDP}
 	}
 	v := Verdict{
-		Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.HostInjection, Detail: anomaly.NICStorm, Victim: flow(0, 1), Initial: model.Port{Node: sw[0], Port: 1},
+		Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.HostInjection, Detail: anomaly.NICStorm, Victim: flow(0,
+			1), Initial: model.Port{Node: sw[0], Port: 1},
 		Culprits: []Culprit{{flow(1, 2), 0.5}}, Path: []model.Port{{Node: sw[1], Port: 2}},
 		Fault: &RoutingFault{sw[0], hosts[2], sw[1]}, Confidence: 0.75, Switches: 3, Telemetry: 1000, Remedy: "check",
 	}
@@ -41,7 +42,8 @@ func TestJSONIsStable(t *testing.T) {
 		t.Errorf("JSON is\n%s\nwant\n%s", b, want)
 	}
 	var back VerdictView
-	if err := json.Unmarshal(b, &back); err != nil || back.Anomaly != anomaly.DeadlockOutOfLoop || back.Detail != anomaly.NICStorm || back.Cause != anomaly.HostInjection {
+	if err := json.Unmarshal(b, &back); err != nil || back.Anomaly != anomaly.DeadlockOutOfLoop ||
+		back.Detail != anomaly.NICStorm || back.Cause != anomaly.HostInjection {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 }

@@ -115,7 +115,10 @@ func (r *waitForGraph) extend(t traceResult) traceResult {
 			continue
 		}
 		for _, o := range on.terminals {
-			ends = append(ends, terminal{node: o.node, share: e.share * o.share, path: append(slices.Clone(e.path), o.path[1:]...)})
+			ends = append(ends, terminal{
+				node: o.node, share: e.share * o.share,
+				path: append(slices.Clone(e.path), o.path[1:]...),
+			})
 		}
 	}
 	t.terminals = ends

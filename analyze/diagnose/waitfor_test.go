@@ -25,13 +25,19 @@ func drawGraph(rt *rapid.T) randomGraph {
 		m.waits = append(m.waits, rapid.IntRange(0, 3).Draw(rt, "waits") > 0)
 		for to := range m.n {
 			if to != from && rapid.IntRange(0, 3).Draw(rt, "edge") == 0 {
-				m.edges = append(m.edges, provenance.Edge{From: from, To: to, Weight: float64(rapid.IntRange(0, 4).Draw(rt, "weight"))})
+				m.edges = append(m.edges, provenance.Edge{
+					From: from, To: to,
+					Weight: float64(rapid.IntRange(0, 4).Draw(rt, "weight")),
+				})
 			}
 		}
 	}
 	for i := range m.n {
 		if i == 0 || rapid.IntRange(0, 4).Draw(rt, "start") == 0 {
-			m.starts = append(m.starts, provenance.Edge{From: -1, To: i, Weight: float64(rapid.IntRange(1, 5).Draw(rt, "weight"))})
+			m.starts = append(m.starts, provenance.Edge{
+				From: -1, To: i,
+				Weight: float64(rapid.IntRange(1, 5).Draw(rt, "weight")),
+			})
 		}
 	}
 	return m
@@ -158,11 +164,13 @@ func TestTraceEqualsTheReference(t *testing.T) {
 // checkPath checks that a path begins at a start, follows edges and ends where
 // it should.
 func (m *randomGraph) checkPath(rt *rapid.T, via []int, end int) {
-	if len(via) == 0 || via[len(via)-1] != end || !slices.ContainsFunc(m.starts, func(e provenance.Edge) bool { return e.To == via[0] }) {
+	if len(via) == 0 || via[len(via)-1] != end ||
+		!slices.ContainsFunc(m.starts, func(e provenance.Edge) bool { return e.To == via[0] }) {
 		rt.Fatalf("path %v to %d; want one from a start", via, end)
 	}
 	for i := 1; i < len(via); i++ {
-		if !m.waits[via[i-1]] || !slices.ContainsFunc(m.edges, func(e provenance.Edge) bool { return e.From == via[i-1] && e.To == via[i] && e.Weight > 0 }) {
+		if !m.waits[via[i-1]] || !slices.ContainsFunc(m.edges,
+			func(e provenance.Edge) bool { return e.From == via[i-1] && e.To == via[i] && e.Weight > 0 }) {
 			rt.Fatalf("path %v; there is no edge from %d to %d", via, via[i-1], via[i])
 		}
 	}
@@ -172,7 +180,10 @@ func (m *randomGraph) checkPath(rt *rapid.T, via []int, end int) {
 func (t *reference) checkOutside(rt *rapid.T, l cycle) {
 	want := map[int]bool{}
 	for n := range t.reachable(l.nodes) {
-		ends := !slices.ContainsFunc(t.edges, func(e provenance.Edge) bool { return e.From == n && t.waits[n] && e.Weight > 0 })
+		ends := !slices.ContainsFunc(t.edges, func(e provenance.Edge) bool {
+			return e.From == n && t.waits[n] &&
+				e.Weight > 0
+		})
 		if ends && !slices.Contains(l.nodes, n) {
 			want[n] = true
 		}

@@ -32,16 +32,26 @@ func newCorrelator(t rapid.TB) *Correlator {
 func TestBlackholeIsOneIncident(t *testing.T) {
 	c := newCorrelator(t)
 	flows := []model.FlowKey{flow(1), flow(2)}
-	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Location: at(4, 2), Flows: flows})
+	in := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole,
+		Location: at(4, 2), Flows: flows,
+	})
 	if got := in.MissingSources(); !slices.Equal(got, []anomaly.Source{anomaly.Traces, anomaly.Probes}) {
 		t.Errorf("missing %v, want traces and probes", got)
 	}
-	c.AddEvidence(Evidence{At: 25 * ms, From: 12 * ms, Source: anomaly.Traces, Cause: anomaly.Loss, Confirmed: true, Location: at(4, 0), Flows: flows[:1]})
-	c.AddEvidence(Evidence{At: 40 * ms, From: 12 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Confirmed: true, Location: at(4, 2), Flows: flows[:1], Text: "persistent"})
+	c.AddEvidence(Evidence{
+		At: 25 * ms, From: 12 * ms, Source: anomaly.Traces, Cause: anomaly.Loss, Confirmed: true,
+		Location: at(4, 0), Flows: flows[:1],
+	})
+	c.AddEvidence(Evidence{
+		At: 40 * ms, From: 12 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Confirmed: true,
+		Location: at(4, 2), Flows: flows[:1], Text: "persistent",
+	})
 	if open := c.OpenIncidents(); len(open) != 1 {
 		t.Fatalf("%d incidents, want one", len(open))
 	}
-	if in.Cause != anomaly.Blackhole || !in.Confirmed || in.Text != "persistent" || len(in.MissingSources()) != 0 || in.Begin != 10*ms {
+	if in.Cause != anomaly.Blackhole || !in.Confirmed || in.Text != "persistent" || len(in.MissingSources()) != 0 ||
+		in.Begin != 10*ms {
 		t.Errorf("incident %+v; want a confirmed black hole since 10 ms with no source missing", in)
 	}
 }
@@ -49,12 +59,21 @@ func TestBlackholeIsOneIncident(t *testing.T) {
 // TestConsequencesJoinTheirCause lets a loop fill queues and drop packets.
 func TestConsequencesJoinTheirCause(t *testing.T) {
 	c := newCorrelator(t)
-	c.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(5, 1), Extent: []model.NodeID{5, 6}})
-	c.AddEvidence(Evidence{At: 14 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(7, 1), Flows: []model.FlowKey{flow(3)}})
+	c.AddEvidence(Evidence{
+		At: 11 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true,
+		Location: at(5, 1), Extent: []model.NodeID{5, 6},
+	})
+	c.AddEvidence(Evidence{
+		At: 14 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+		Location: at(7, 1), Flows: []model.FlowKey{flow(3)},
+	})
 	if len(c.OpenIncidents()) != 2 {
 		t.Fatalf("%d incidents, want two as long as nothing connects them", len(c.OpenIncidents()))
 	}
-	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
+	in := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop,
+		Confirmed: true, Location: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)},
+	})
 	if len(c.OpenIncidents()) != 1 || in.Cause != anomaly.Loop || in.Location != at(6, 2) {
 		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(c.OpenIncidents()), in.Cause, in.Location)
 	}
@@ -68,10 +87,19 @@ func TestConsequencesJoinTheirCause(t *testing.T) {
 // intended one, before the deadlock cycle that they close is known and after.
 func TestContinuingEvidenceIsNotNew(t *testing.T) {
 	c := newCorrelator(t)
-	in := c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Confirmed: true, Location: at(6, 3), Flows: []model.FlowKey{flow(3)}})
-	lost := Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(6, 4), Flows: []model.FlowKey{flow(3)}}
+	in := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute,
+		Confirmed: true, Location: at(6, 3), Flows: []model.FlowKey{flow(3)},
+	})
+	lost := Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+		Location: at(6, 4), Flows: []model.FlowKey{flow(3)},
+	}
 	c.AddEvidence(lost)
-	c.AddEvidence(Evidence{At: 25 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true, Location: at(6, 3), Extent: []model.NodeID{6, 7}})
+	c.AddEvidence(Evidence{
+		At: 25 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true,
+		Location: at(6, 3), Extent: []model.NodeID{6, 7},
+	})
 	lost.At = 30 * ms
 	if again := c.AddEvidence(lost); again != in || in.Cause != anomaly.Deadlock || len(c.OpenIncidents()) != 1 {
 		t.Errorf("the same loss as before opens %+v; want it in the deadlock's incident", again)
@@ -119,8 +147,14 @@ func TestUnrelatedStayApart(t *testing.T) {
 // TestImbalanceIsFabricWide: switches with the same hash function are one fault.
 func TestImbalanceIsFabricWide(t *testing.T) {
 	c := newCorrelator(t)
-	c.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(1, 0), Text: "worst"})
-	in := c.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(2, 0)})
+	c.AddEvidence(Evidence{
+		At: 60 * ms, From: 50 * ms, Cause: anomaly.Imbalance, Confirmed: true, Location: at(1, 0),
+		Text: "worst",
+	})
+	in := c.AddEvidence(Evidence{
+		At: 110 * ms, From: 100 * ms, Cause: anomaly.Imbalance, Confirmed: true,
+		Location: at(2, 0),
+	})
 	if len(c.OpenIncidents()) != 1 || !slices.Equal(in.Nodes, []model.NodeID{1, 2}) || in.Text != "worst" {
 		t.Errorf("%d incidents, the last at %v: %q; want one at both switches", len(c.OpenIncidents()), in.Nodes, in.Text)
 	}
@@ -131,16 +165,34 @@ func TestImbalanceIsFabricWide(t *testing.T) {
 // to the newest fault, and each keeps its cause.
 func TestLaterFaultAbsorbsNothing(t *testing.T) {
 	c := newCorrelator(t)
-	busy := c.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1), Extent: []model.NodeID{2, 3}})
+	busy := c.AddEvidence(Evidence{
+		At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast,
+		Confirmed: true, Minor: true, Location: at(1, 1), Extent: []model.NodeID{2, 3},
+	})
 	for now := 20 * ms; now < 300*ms; now += 20 * ms {
-		c.AddEvidence(Evidence{At: now, From: now, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
+		c.AddEvidence(Evidence{
+			At: now, From: now, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true,
+			Location: at(1, 1),
+		})
 	}
-	storm := c.AddEvidence(Evidence{At: 110 * ms, From: 100 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{2}})
-	loop := c.AddEvidence(Evidence{At: 220 * ms, From: 210 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(2, 0), Extent: []model.NodeID{2, 4}})
-	if got := c.AddEvidence(Evidence{At: 230 * ms, From: 220 * ms, Source: anomaly.Flowsets, Cause: anomaly.Stall, Confirmed: true, Location: at(2, 1)}); got != loop {
+	storm := c.AddEvidence(Evidence{
+		At: 110 * ms, From: 100 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm,
+		Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{2},
+	})
+	loop := c.AddEvidence(Evidence{
+		At: 220 * ms, From: 210 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop,
+		Confirmed: true, Location: at(2, 0), Extent: []model.NodeID{2, 4},
+	})
+	if got := c.AddEvidence(Evidence{
+		At: 230 * ms, From: 220 * ms, Source: anomaly.Flowsets, Cause: anomaly.Stall,
+		Confirmed: true, Location: at(2, 1),
+	}); got != loop {
 		t.Errorf("stuck packets belong to %v; want the loop", got.Cause)
 	}
-	if got := [...]anomaly.Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]anomaly.Cause{anomaly.Incast, anomaly.Storm, anomaly.Loop} || len(c.OpenIncidents()) != 3 {
+	if got := [...]anomaly.Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]anomaly.Cause{
+		anomaly.Incast,
+		anomaly.Storm, anomaly.Loop,
+	} || len(c.OpenIncidents()) != 3 {
 		t.Errorf("%v in %d open incidents; want incast, storm and loop in three", got, len(c.OpenIncidents()))
 	}
 }
@@ -148,16 +200,28 @@ func TestLaterFaultAbsorbsNothing(t *testing.T) {
 // TestMinorIncidentIsANotice until evidence shows that it has an impact.
 func TestMinorIncidentIsANotice(t *testing.T) {
 	c := newCorrelator(t)
-	in := c.AddEvidence(Evidence{At: 10 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(1, 1)})
-	c.AddEvidence(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
+	in := c.AddEvidence(Evidence{
+		At: 10 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast,
+		Confirmed: true, Minor: true, Location: at(1, 1),
+	})
+	c.AddEvidence(Evidence{
+		At: 11 * ms, From: 10 * ms, Source: anomaly.Labels, Cause: anomaly.Contention,
+		Confirmed: true, Location: at(1, 1),
+	})
 	if in.Severity() != anomaly.Notice {
 		t.Errorf("%v of an incast without impact; want notice", in.Severity())
 	}
-	c.AddEvidence(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(1, 2)})
+	c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true,
+		Location: at(1, 2),
+	})
 	if in.Severity() != anomaly.Warning || in.Cause != anomaly.Incast {
 		t.Errorf("%v, %v once a port was paused for long; want a warning of an incast", in.Severity(), in.Cause)
 	}
-	c.AddEvidence(Evidence{At: 50 * ms, From: 40 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: at(9, 0), Extent: []model.NodeID{1}})
+	c.AddEvidence(Evidence{
+		At: 50 * ms, From: 40 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true,
+		Location: at(9, 0), Extent: []model.NodeID{1},
+	})
 	if in.Cause != anomaly.Storm || in.Begin != 10*ms {
 		t.Errorf("%v since %v; want a storm since 10 ms, when ports were first paused for long", in.Cause, in.Begin)
 	}
@@ -166,9 +230,18 @@ func TestMinorIncidentIsANotice(t *testing.T) {
 // TestBackgroundIsNotTheStart of a later fault at the same location.
 func TestBackgroundIsNotTheStart(t *testing.T) {
 	c := newCorrelator(t)
-	c.AddEvidence(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 1)})
-	in := c.AddEvidence(Evidence{At: 60 * ms, From: 50 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(1, 2)})
-	c.AddEvidence(Evidence{At: 70 * ms, From: 40 * ms, Source: anomaly.Flowsets, Cause: anomaly.Contention, Confirmed: true, Location: at(1, 2)})
+	c.AddEvidence(Evidence{
+		At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true,
+		Location: at(1, 1),
+	})
+	in := c.AddEvidence(Evidence{
+		At: 60 * ms, From: 50 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast,
+		Confirmed: true, Location: at(1, 2),
+	})
+	c.AddEvidence(Evidence{
+		At: 70 * ms, From: 40 * ms, Source: anomaly.Flowsets, Cause: anomaly.Contention,
+		Confirmed: true, Location: at(1, 2),
+	})
 	if in.Begin != 50*ms || len(c.OpenIncidents()) != 1 {
 		t.Errorf("%d incidents, the last since %v; want one since 50 ms", len(c.OpenIncidents()), in.Begin)
 	}
@@ -193,7 +266,8 @@ func TestNoEvidenceIsLost(t *testing.T) {
 					n += count
 				}
 				if n != len(in.Timeline)+in.Omitted {
-					t.Fatalf("incident %d: %d pieces of evidence by source, %d shown and %d not", in.ID, n, len(in.Timeline), in.Omitted)
+					t.Fatalf("incident %d: %d pieces of evidence by source, %d shown and %d not", in.ID, n, len(in.Timeline),
+						in.Omitted)
 				}
 				if !slices.IsSortedFunc(in.Timeline, func(a, b Evidence) int { return int(a.At - b.At) }) {
 					t.Fatalf("timeline of %d is out of order", in.ID)

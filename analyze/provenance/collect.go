@@ -257,7 +257,8 @@ func (c *Collector) Evidence(ev poll.Event) *Evidence {
 			e.Pending = append(e.Pending, by.sw)
 			continue
 		}
-		i, found := slices.BinarySearchFunc(e.Reports, by.sw, func(r *Report, sw model.NodeID) int { return int(r.Switch) - int(sw) })
+		i, found := slices.BinarySearchFunc(e.Reports, by.sw,
+			func(r *Report, sw model.NodeID) int { return int(r.Switch) - int(sw) })
 		switch {
 		case !found:
 			e.Reports = slices.Insert(e.Reports, i, r)

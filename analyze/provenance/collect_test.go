@@ -16,13 +16,15 @@ import (
 )
 
 func key(n int) model.FlowKey {
-	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)), netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
+	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)),
+		netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
 }
 
 // report encodes a switch's report on a number of flows, in small chunks.
 func report(sw model.NodeID, ev poll.Event, at model.Time, flows int) (chunks [][]byte) {
 	var b epoch.Builder
-	if err := b.Reset(epoch.Header{Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200, 1000); err != nil {
+	if err := b.Reset(epoch.Header{Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200,
+		1000); err != nil {
 		panic(err)
 	}
 	b.AddPort(epoch.Port{Port: 1, Priority: 3, Queued: 5})
@@ -36,7 +38,10 @@ func report(sw model.NodeID, ev poll.Event, at model.Time, flows int) (chunks []
 }
 
 func reference(sw model.NodeID, ev poll.Event, at model.Time) []byte {
-	return epoch.Chunk{Header: epoch.Header{Flags: epoch.ByReference, Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, Total: 1}.AppendTo(nil)
+	return epoch.Chunk{Header: epoch.Header{
+		Flags: epoch.ByReference, Switch: sw, Event: ev, Snapshot: at,
+		EpochLength: time.Millisecond,
+	}, Total: 1}.AppendTo(nil)
 }
 
 // TestCollectorTakesChunksInAnyOrder shuffles, doubles and loses chunks of two
@@ -77,7 +82,8 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 		}
 		other := c.Evidence(second)
 		if len(other.Reports)+len(other.Pending) != 1 {
-			rt.Fatalf("evidence of the second detection has %d reports, %d pending; want switch 7 in one of them", len(other.Reports), len(other.Pending))
+			rt.Fatalf("evidence of the second detection has %d reports, %d pending; want switch 7 in one of them",
+				len(other.Reports), len(other.Pending))
 		}
 	})
 }
@@ -88,8 +94,11 @@ func TestWhenAPollCame(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
 	c, _ := NewCollector(8)
 	later := epoch.Chunk{
-		Header: epoch.Header{Flags: epoch.ByReference, Switch: 7, Event: second, Snapshot: 100, EpochLength: time.Millisecond},
-		Total:  1, Records: epoch.PollRef{ReceivedAt: 140}.AppendTo(nil),
+		Header: epoch.Header{
+			Flags: epoch.ByReference, Switch: 7, Event: second, Snapshot: 100,
+			EpochLength: time.Millisecond,
+		},
+		Total: 1, Records: epoch.PollRef{ReceivedAt: 140}.AppendTo(nil),
 	}.AppendTo(nil)
 	for _, b := range append(report(7, first, 100, 1), later, reference(8, second, 110), report(8, first, 110, 1)[0]) {
 		if _, err := c.AddChunk(0, b); err != nil {
@@ -117,7 +126,8 @@ func TestCollectorForgetsTheOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(c.Evidence(poll.Event{Number: 0}).Reports) != 0 || len(c.Evidence(poll.Event{Number: 2}).Reports) != 1 || c.Stats().Evicted != 1 || len(c.snapshots) != 2 {
+	if len(c.Evidence(poll.Event{Number: 0}).Reports) != 0 || len(c.Evidence(poll.Event{Number: 2}).Reports) != 1 ||
+		c.Stats().Evicted != 1 || len(c.snapshots) != 2 {
 		t.Errorf("stats %+v, %d snapshots; want the first of three forgotten", c.Stats(), len(c.snapshots))
 	}
 }

@@ -132,14 +132,20 @@ func (b *builder) addSpreadEdges(r *Report) {
 			}
 		}
 	}
-	slices.SortStableFunc(b.pairs, func(x, y portPairTraffic) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) })
+	slices.SortStableFunc(b.pairs, func(x, y portPairTraffic) int {
+		return cmp.Or(cmp.Compare(x.from, y.from),
+			cmp.Compare(x.to, y.to))
+	})
 	for i := 0; i < len(b.pairs); {
 		w := b.pairs[i]
 		for i++; i < len(b.pairs) && b.pairs[i].from == w.from && b.pairs[i].to == w.to; i++ {
 			w.packets += b.pairs[i].packets
 		}
 		share := w.packets / total[int(w.in)*classes+int(w.class)]
-		b.g.PortPort = append(b.g.PortPort, Edge{w.from, w.to, float64(b.g.Nodes[w.from].Paused) * share * b.g.Nodes[w.to].meanDepth()})
+		b.g.PortPort = append(b.g.PortPort, Edge{
+			w.from, w.to,
+			float64(b.g.Nodes[w.from].Paused) * share * b.g.Nodes[w.to].meanDepth(),
+		})
 	}
 }
 

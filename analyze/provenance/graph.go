@@ -87,7 +87,8 @@ type Graph struct {
 
 // Node returns the index of a queue, or -1.
 func (g *Graph) Node(q Queue) int {
-	i, found := sort.Find(len(g.Nodes), func(i int) int { return q.Compare(g.Nodes[i].Queue) }) // nodes are too large to copy
+	// Not slices.BinarySearchFunc: nodes are too large to copy.
+	i, found := sort.Find(len(g.Nodes), func(i int) int { return q.Compare(g.Nodes[i].Queue) })
 	if !found {
 		return -1
 	}

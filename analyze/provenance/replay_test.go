@@ -77,7 +77,8 @@ func TestBurstDelaysALargeFlow(t *testing.T) {
 	var r replayer
 	got := r.contributions([]flowLoad{{20, 80}, {400, 10}}, nil)
 	if !(got[0] < 0 && got[1] > 0) {
-		t.Errorf("contributions %v of a flow that waits for 80 packets and one that waits for 10; want victim and contributor", got)
+		t.Errorf("contributions %v of a flow that waits for 80 packets and one that waits for 10; want victim and "+
+			"contributor", got)
 	}
 }
 

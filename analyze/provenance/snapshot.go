@@ -37,7 +37,8 @@ type QueuedFlow struct {
 // SwitchReport returns what is known of a switch's report; false if there is
 // none.
 func (g *Graph) SwitchReport(id model.NodeID) (SwitchReport, bool) {
-	i, found := slices.BinarySearchFunc(g.SwitchReports, id, func(t SwitchReport, id model.NodeID) int { return cmp.Compare(t.ID, id) })
+	i, found := slices.BinarySearchFunc(g.SwitchReports, id,
+		func(t SwitchReport, id model.NodeID) int { return cmp.Compare(t.ID, id) })
 	if !found {
 		return SwitchReport{ID: id}, false
 	}

@@ -144,7 +144,10 @@ func (c *Collector) Links() (list []Link) {
 		if backward == nil || peer.Node < port.Node {
 			continue
 		}
-		list = append(list, Link{Port: port, RoundTrip: forward.Min + backward.Min, Packets: min(forward.Count, backward.Count)})
+		list = append(list, Link{
+			Port: port, RoundTrip: forward.Min + backward.Min,
+			Packets: min(forward.Count, backward.Count),
+		})
 	}
 	slices.SortFunc(list, func(x, y Link) int {
 		return cmp.Or(cmp.Compare(x.Port.Node, y.Port.Node), cmp.Compare(x.Port.Port, y.Port.Port))
@@ -165,7 +168,8 @@ func (c *Collector) Pauses() (list []Pauses) {
 		list = append(list, *p)
 	}
 	slices.SortFunc(list, func(x, y Pauses) int {
-		return cmp.Or(cmp.Compare(y.Frames, x.Frames), cmp.Compare(x.Port.Node, y.Port.Node), cmp.Compare(x.Port.Port, y.Port.Port))
+		return cmp.Or(cmp.Compare(y.Frames, x.Frames), cmp.Compare(x.Port.Node, y.Port.Node),
+			cmp.Compare(x.Port.Port, y.Port.Port))
 	})
 	return list
 }

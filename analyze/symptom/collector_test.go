@@ -49,14 +49,20 @@ func TestCollector(t *testing.T) {
 		c.AddTrace(&back)
 	}
 	links := c.Links()
-	if len(links) != 1 || links[0] != (Link{Port: model.Port{Node: tor, Port: up}, RoundTrip: 8 * time.Microsecond, Packets: 40}) {
+	if len(links) != 1 || links[0] != (Link{
+		Port: model.Port{Node: tor, Port: up}, RoundTrip: 8 * time.Microsecond,
+		Packets: 40,
+	}) {
 		t.Errorf("%+v; want one of tor0 → leaf0, 8µs from 40 packets", links)
 	}
 	uneven := c.TakeImbalances()
 	if len(uneven) != 1 || uneven[0].Switch != tor || uneven[0].Ratio != 2 {
 		t.Errorf("%+v; want tor0 at twice the mean", uneven)
 	}
-	for i, frame := range []pfc.Frame{pfc.Pause(model.MAC{}, 3, 100), pfc.Resume(model.MAC{}, 3), pfc.Pause(model.MAC{}, 3, 1)} {
+	for i, frame := range []pfc.Frame{
+		pfc.Pause(model.MAC{}, 3, 100), pfc.Resume(model.MAC{}, 3),
+		pfc.Pause(model.MAC{}, 3, 1),
+	} {
 		c.AddTrace(&trace.Trace{Frame: frame.AppendTo(nil), Hops: []trace.Hop{{Switch: tor, In: 1, Time: model.Time(i)}}})
 	}
 	c.AddTrace(&trace.Trace{Frame: []byte("no PFC"), Hops: []trace.Hop{{Switch: tor, In: 2}}})

@@ -42,7 +42,10 @@ func (r *burstHistory) observe(v *diagnose.Verdict) {
 	for _, c := range v.Culprits {
 		sources[c.Flow.Src] = true
 	}
-	i := slices.IndexFunc(r.series, func(x burstSeries) bool { return x.at == v.Initial && shareSenders(x.sources, sources) })
+	i := slices.IndexFunc(r.series, func(x burstSeries) bool {
+		return x.at == v.Initial &&
+			shareSenders(x.sources, sources)
+	})
 	if i < 0 || v.At.Sub(r.series[i].last) > maxSeriesGap {
 		if i >= 0 {
 			r.series = slices.Delete(r.series, i, i+1)
@@ -63,7 +66,8 @@ func (r *burstHistory) observe(v *diagnose.Verdict) {
 	}
 	if x.count >= 3 {
 		v.Detail = anomaly.PeriodicBurst
-		v.Evidence = append(v.Evidence, fmt.Sprintf("the same senders congested that port %d times, with silence in between", x.count))
+		v.Evidence = append(v.Evidence,
+			fmt.Sprintf("the same senders congested that port %d times, with silence in between", x.count))
 		v.Remedy = v.Detail.Remedy()
 	}
 }

@@ -160,7 +160,8 @@ func (d *Diagnoser) Tick(now model.Time) (out []diagnose.Verdict) {
 
 // isDue reports whether a request has waited long enough.
 func (d *Diagnoser) isDue(p *pending, now model.Time) bool {
-	return now.Sub(p.received) >= d.cfg.ReportTimeout || p.lastReport > p.lastAnalyzed && now.Sub(p.lastReport) >= d.cfg.SettleTime
+	return now.Sub(p.received) >= d.cfg.ReportTimeout || p.lastReport > p.lastAnalyzed &&
+		now.Sub(p.lastReport) >= d.cfg.SettleTime
 }
 
 // Flush settles all requests, at the end.

@@ -57,7 +57,10 @@ func newRing(t *testing.T, change func(*Config)) *ring {
 
 func (x *ring) flow(from, to int) model.FlowKey {
 	h := x.fabric.Hosts()
-	return model.FlowKey{Src: x.fabric.Node(h[from]).IPv4, Dst: x.fabric.Node(h[to]).IPv4, SrcPort: 1, DstPort: 4791, Proto: model.UDP}
+	return model.FlowKey{
+		Src: x.fabric.Node(h[from]).IPv4, Dst: x.fabric.Node(h[to]).IPv4, SrcPort: 1, DstPort: 4791,
+		Proto: model.UDP,
+	}
 }
 
 func (x *ring) request(number uint32, at model.Time) poll.Event {
@@ -78,18 +81,28 @@ func (x *ring) report(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 	in := node.PortsTo(sw[(i+2)%3])[0]
 	host := node.PortsTo(x.fabric.Hosts()[i])[0]
 	var b epoch.Builder
-	if err := b.Reset(epoch.Header{Switch: sw[i], Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200, 100); err != nil {
+	if err := b.Reset(epoch.Header{Switch: sw[i], Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200,
+		100); err != nil {
 		x.t.Fatal(err)
 	}
 	paused := !x.loose || i != 1
-	b.AddPort(epoch.Port{Port: out, Priority: class, Paused: paused, Remaining: time.Millisecond, PauseFrames: 1, Queued: 200 * kb, Sent: x.sent})
+	b.AddPort(epoch.Port{
+		Port: out, Priority: class, Paused: paused, Remaining: time.Millisecond, PauseFrames: 1,
+		Queued: 200 * kb, Sent: x.sent,
+	})
 	behind := uint64(1 * kb)
 	if i == 0 {
 		behind = 150 * kb
 	}
-	b.AddPause(epoch.Pause{Port: out, Priority: class, LastStart: at - 50*µs, BurstStart: at - 50*µs, BytesAtBurstStart: behind, Pauses: 1, PausedTime: 50 * time.Microsecond})
+	b.AddPause(epoch.Pause{
+		Port: out, Priority: class, LastStart: at - 50*µs, BurstStart: at - 50*µs,
+		BytesAtBurstStart: behind, Pauses: 1, PausedTime: 50 * time.Microsecond,
+	})
 	b.AddPortEpoch(epoch.PortEpoch{Epoch: uint32(at / ms), Port: out, Priority: class, Packets: 100, Paused: 50})
-	for _, h := range []epoch.PortPairBacklog{{In: in, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}, {In: host, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}} {
+	for _, h := range []epoch.PortPairBacklog{
+		{In: in, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb},
+		{In: host, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb},
+	} {
 		b.AddPortPairBacklog(h)
 		from := i
 		if h.In == in {
@@ -150,7 +163,8 @@ func TestALoopThatDissolves(t *testing.T) {
 	x.sent, x.loose = 200, true
 	x.deliver(94*ms, x.all(x.request(2, 93*ms), 93*ms)...)
 	v := x.Tick(96 * ms)
-	if len(v) == 0 || v[0].Persistent || len(v[0].DeadlockCycle) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
+	if len(v) == 0 || v[0].Persistent || len(v[0].DeadlockCycle) != 3 ||
+		!strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
 		t.Fatalf("verdicts %+v; want the cycle of the first snapshot, not persistent", v)
 	}
 }
@@ -190,7 +204,8 @@ func TestPatienceEnds(t *testing.T) {
 	ev := x.request(2, 10*ms)
 	x.deliver(90*ms, x.report(0, ev, 10*ms)...)
 	v := x.Tick(211 * ms)
-	if len(v) != 2 || v[0].Anomaly != anomaly.None || v[1].Anomaly != anomaly.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
+	if len(v) != 2 || v[0].Anomaly != anomaly.None || v[1].Anomaly != anomaly.None || v[1].Confidence > 0.2 ||
+		x.Stats().Unanswered != 1 {
 		t.Fatalf("verdicts %+v, %+v; want one without any report, and one with reports missing", v, x.Stats())
 	}
 }
@@ -223,10 +238,12 @@ func TestSpoiledReports(t *testing.T) {
 		for _, v := range x.Flush() {
 			switch {
 			case v.Anomaly == anomaly.None:
-			case v.Anomaly == anomaly.DeadlockInLoop && v.Cause == anomaly.ContendingFlows && v.Initial.Node == x.fabric.Switches()[0]:
+			case v.Anomaly == anomaly.DeadlockInLoop && v.Cause == anomaly.ContendingFlows &&
+				v.Initial.Node == x.fabric.Switches()[0]:
 			case v.Cause == anomaly.NoRootCause:
 			default:
-				t.Errorf("seed %d: verdict %v %v at %v (%q); want the truth or nothing", seed, v.Anomaly, v.Cause, v.Initial, v.Evidence)
+				t.Errorf("seed %d: verdict %v %v at %v (%q); want the truth or nothing", seed, v.Anomaly, v.Cause, v.Initial,
+					v.Evidence)
 			}
 		}
 	}
@@ -255,7 +272,10 @@ func TestRoundsOfBursts(t *testing.T) {
 		}
 	}
 	var r burstHistory
-	for i, want := range []anomaly.Detail{anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst, anomaly.PeriodicBurst} {
+	for i, want := range []anomaly.Detail{
+		anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst,
+		anomaly.PeriodicBurst,
+	} {
 		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
 		if r.observe(&v); v.Detail != want {
 			t.Errorf("burst %d: %v; want %v", i+1, v.Detail, want)

@@ -55,7 +55,8 @@ func (h *unconfirmedCycle) unconfirmed(why string) diagnose.Verdict {
 // without progress since, and marks the verdict persistent in that case.
 func (d *Diagnoser) confirmedBefore(g *provenance.Graph, v *diagnose.Verdict) bool {
 	for _, s := range d.seen {
-		if v.At.Sub(s.To) >= d.cfg.MinRecheckInterval && diagnose.CompareSnapshots(s, g, v.DeadlockCycle) == diagnose.NoProgress {
+		if v.At.Sub(s.To) >= d.cfg.MinRecheckInterval &&
+			diagnose.CompareSnapshots(s, g, v.DeadlockCycle) == diagnose.NoProgress {
 			v.MarkPersistent(v.At.Sub(s.To))
 			return true
 		}

@@ -42,12 +42,19 @@ func (r *run) firstExhibit() (*exhibit, error) {
 
 var caseStudiesClaim = claim.Claim{
 	ID: "hawkeye-cases", Where: "section 4.4, figure 12",
-	Says:      "graphs of the four case studies show the PFC path, the deadlock cycle, and the flows or the host that cause it",
+	Says: "graphs of the four case studies show the PFC path, the deadlock cycle, and the flows or the host " +
+		"that cause it",
 	Published: "four graphs",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		t := claim.Table{Title: "case studies", Header: []string{"case", "verdict", "ports in the graph", "flows", "edges"}}
-		chart := plot.Chart{Title: "graphs of the case studies", YTitle: "number", Series: []plot.Series{{Name: "ports"}, {Name: "flows"}, {Name: "edges"}}}
-		res := claim.Result{Notes: []string{setting + "; load 10 %", "the first detection whose verdict names what was injected; weft run draws such graphs, too"}}
+		chart := plot.Chart{
+			Title: "graphs of the case studies", YTitle: "number",
+			Series: []plot.Series{{Name: "ports"}, {Name: "flows"}, {Name: "edges"}},
+		}
+		res := claim.Result{Notes: []string{
+			setting + "; load 10 %",
+			"the first detection whose verdict names what was injected; weft run draws such graphs, too",
+		}}
 		found := 0
 		for i, k := range caseStudies {
 			o.Report(float64(i)/float64(len(caseStudies)), k.String())
@@ -65,7 +72,8 @@ var caseStudiesClaim = claim.Claim{
 				e = &exhibit{drawing: &drawing.Drawing{}}
 			} else {
 				found++
-				t.Row(k.String(), e.named.Sentence(), fmt.Sprint(len(e.drawing.Ports)), fmt.Sprint(len(e.drawing.Flows)), fmt.Sprint(len(e.drawing.Edges)))
+				t.Row(k.String(), e.named.Sentence(), fmt.Sprint(len(e.drawing.Ports)), fmt.Sprint(len(e.drawing.Flows)),
+					fmt.Sprint(len(e.drawing.Edges)))
 			}
 			for j, n := range []int{len(e.drawing.Ports), len(e.drawing.Flows), len(e.drawing.Edges)} {
 				chart.Series[j].Y = append(chart.Series[j].Y, float64(n))

@@ -166,5 +166,6 @@ func (c *comparison) accuracy(methods []method) (claim.Table, claim.Plot) {
 }
 
 func (c *comparison) notes(more ...string) []string {
-	return append([]string{setting, scoring, fmt.Sprintf("%d traces of each anomaly, threshold 300 %%, epochs of 500 µs", c.traces)}, more...)
+	return append([]string{setting, scoring, fmt.Sprintf("%d traces of each anomaly, threshold 300 %%, epochs of 500 µs",
+		c.traces)}, more...)
 }

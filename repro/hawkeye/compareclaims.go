@@ -12,7 +12,8 @@ import (
 func (c *comparison) upperBound() claim.Claim {
 	return claim.Claim{
 		ID: "hawkeye-baselines", Where: "section 4.2, figure 8",
-		Says:      "polling the causal switches is as accurate as polling all; the victim's path alone is not enough for deadlocks, and systems without pauses see contention only",
+		Says: "polling the causal switches is as accurate as polling all; the victim's path alone is not enough " +
+			"for deadlocks, and systems without pauses see contention only",
 		Published: "Hawkeye and full polling 1.0; victim-only low on deadlocks; SpiderMon and NetSight only on contention",
 		Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if err := c.run(ctx, o); err != nil {
@@ -28,10 +29,13 @@ func (c *comparison) upperBound() claim.Claim {
 			whole := c.rows(hawkeyeMethod)
 			locks := float64(path[1].right+path[2].right+path[3].right) / float64(max(whole[1].right+whole[2].right+whole[3].right, 1))
 			return claim.Result{
-				Measured: fmt.Sprintf("precision %.2f, full polling %.2f; recall %.2f, SpiderMon %.2f, NetSight %.2f; victim-only has %.2f as many true verdicts on deadlocks", mine, full, found, spider, cards, locks),
-				Pass:     mine >= full-0.02 && mine >= 0.95 && locks < 0.9 && spider < 0.5 && cards < 0.5,
+				Measured: fmt.Sprintf("precision %.2f, full polling %.2f; recall %.2f, SpiderMon %.2f, NetSight %.2f; "+
+					"victim-only has %.2f as many true verdicts on deadlocks", mine, full, found, spider, cards, locks),
+				Pass: mine >= full-0.02 && mine >= 0.95 && locks < 0.9 && spider < 0.5 && cards < 0.5,
 				Notes: c.notes("all methods are diagnosed by Weft's inference, on what each of them would have collected",
-					"passes when precision is within 0.02 of full polling's and at least 0.95, victim-only has a tenth fewer true verdicts on deadlocks (some victims of a trace see the whole deadlock cycle on their own path), and SpiderMon and NetSight fewer than half of everything"),
+					"passes when precision is within 0.02 of full polling's and at least 0.95, victim-only has a tenth fewer "+
+						"true verdicts on deadlocks (some victims of a trace see the whole deadlock cycle on their own path), and "+
+						"SpiderMon and NetSight fewer than half of everything"),
 				Tables: []claim.Table{t}, Plots: []claim.Plot{p},
 			}, nil
 		},
@@ -41,14 +45,18 @@ func (c *comparison) upperBound() claim.Claim {
 func (c *comparison) overhead() claim.Claim {
 	return claim.Claim{
 		ID: "hawkeye-overhead", Where: "section 4.3, figure 9",
-		Says:      "telemetry per diagnosis is far less than with full polling or postcards, and the fabric carries almost nothing for it",
+		Says: "telemetry per diagnosis is far less than with full polling or postcards, and the fabric carries " +
+			"almost nothing for it",
 		Published: "one to four orders of magnitude less",
 		Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
 			t := claim.Table{Title: "mean per detection", Header: []string{"method", "telemetry", "on the fabric's links"}}
-			chart := plot.Chart{Title: "telemetry and bandwidth per diagnosis", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}, {Name: "on the fabric"}}}
+			chart := plot.Chart{
+				Title: "telemetry and bandwidth per diagnosis", YTitle: "bytes", LogY: true,
+				Series: []plot.Series{{Name: "telemetry"}, {Name: "on the fabric"}},
+			}
 			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight} {
 				x := c.cost(m)
 				t.Row(m.name, bytesOf(x.mean(x.bytes)), bytesOf(x.mean(x.traffic)))
@@ -60,10 +68,12 @@ func (c *comparison) overhead() claim.Claim {
 			less, cardsLess := full.bytes/mine.bytes, cards.bytes/mine.bytes
 			wire := c.cost(spiderMon).traffic / mine.traffic
 			return claim.Result{
-				Measured: fmt.Sprintf("%.1f times less than full polling, %.0f times less than NetSight; SpiderMon's headers are %.0f times the polls", less, cardsLess, wire),
-				Pass:     less > 1 && cardsLess >= 10 && wire >= 10,
-				Notes:    c.notes("traces last about 3 ms; hawkeye-large and hawkeye-postcards have larger fabrics and longer traces", "passes when it is less than full polling, and at least 10 times less than postcards and headers"),
-				Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+				Measured: fmt.Sprintf("%.1f times less than full polling, %.0f times less than NetSight; SpiderMon's headers "+
+					"are %.0f times the polls", less, cardsLess, wire),
+				Pass: less > 1 && cardsLess >= 10 && wire >= 10,
+				Notes: c.notes("traces last about 3 ms; hawkeye-large and hawkeye-postcards have larger fabrics and longer "+
+					"traces", "passes when it is less than full polling, and at least 10 times less than postcards and headers"),
+				Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 			}, nil
 		},
 	}
@@ -87,8 +97,9 @@ func (c *comparison) granularity() claim.Claim {
 			return claim.Result{
 				Measured: fmt.Sprintf("recall %.2f; port-only %.2f, flow-only %.2f", mine, ports, flows),
 				Pass:     mine >= 0.95 && ports <= 0.6 && flows <= 0.6,
-				Notes:    c.notes("port-only cannot name flows, flow-only cannot follow pauses; passes when recall is at least 0.95, and that of both at most 0.6"),
-				Tables:   []claim.Table{t}, Plots: []claim.Plot{p},
+				Notes: c.notes("port-only cannot name flows, flow-only cannot follow pauses; passes when recall is at " +
+					"least 0.95, and that of both at most 0.6"),
+				Tables: []claim.Table{t}, Plots: []claim.Plot{p},
 			}, nil
 		},
 	}
@@ -103,7 +114,10 @@ func (c *comparison) switches() claim.Claim {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
-			t := claim.Table{Title: "switches that report on a detection", Header: []string{"method", "switches", "of the causal ones"}}
+			t := claim.Table{
+				Title:  "switches that report on a detection",
+				Header: []string{"method", "switches", "of the causal ones"},
+			}
 			chart := plot.Chart{Title: "switches", YTitle: "mean", Series: []plot.Series{{Name: "switches that report"}}}
 			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 				x := c.cost(m)
@@ -113,10 +127,12 @@ func (c *comparison) switches() claim.Claim {
 			}
 			mine, path := c.cost(hawkeyeMethod), c.cost(victimOnly)
 			return claim.Result{
-				Measured: fmt.Sprintf("%.2f %% of causal switches with %.1f switches; victim-only %.0f %% with %.1f", 100*mine.coverage(), mine.mean(mine.switches), 100*path.coverage(), path.mean(path.switches)),
-				Pass:     mine.covered == mine.causal && path.covered < path.causal,
-				Notes:    c.notes("causal: a port of the switch is in the closure of the wait-for relation from the victim at the detection; passes when all of them reported, and not all with victim-only"),
-				Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+				Measured: fmt.Sprintf("%.2f %% of causal switches with %.1f switches; victim-only %.0f %% with %.1f",
+					100*mine.coverage(), mine.mean(mine.switches), 100*path.coverage(), path.mean(path.switches)),
+				Pass: mine.covered == mine.causal && path.covered < path.causal,
+				Notes: c.notes("causal: a port of the switch is in the closure of the wait-for relation from the victim at " +
+					"the detection; passes when all of them reported, and not all with victim-only"),
+				Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 			}, nil
 		},
 	}
@@ -153,19 +169,28 @@ var large = claim.Claim{
 		}
 		mine, full := sums[hawkeyeMethod.name], sums[fullPolling.name]
 		less := full.bytes / mine.bytes
-		t := claim.Table{Title: "k=8, per detection", Header: []string{"method", "switches", "telemetry", "of the causal switches"}}
-		chart := plot.Chart{Title: "telemetry on k=8", YTitle: "bytes per detection", Series: []plot.Series{{Name: "telemetry"}}}
+		t := claim.Table{
+			Title:  "k=8, per detection",
+			Header: []string{"method", "switches", "telemetry", "of the causal switches"},
+		}
+		chart := plot.Chart{
+			Title: "telemetry on k=8", YTitle: "bytes per detection",
+			Series: []plot.Series{{Name: "telemetry"}},
+		}
 		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 			x := sums[m.name]
-			t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), bytesOf(x.mean(x.bytes)), fmt.Sprintf("%.2f %%", 100*x.coverage()))
+			t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), bytesOf(x.mean(x.bytes)),
+				fmt.Sprintf("%.2f %%", 100*x.coverage()))
 			chart.Groups = append(chart.Groups, m.name)
 			chart.Series[0].Y = append(chart.Series[0].Y, x.mean(x.bytes))
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d detections", less, 100*mine.coverage(), mine.detections),
-			Pass:     less >= 5 && mine.covered == mine.causal,
-			Notes:    []string{"fat-tree k=8 with 80 switches, otherwise as hawkeye-switches; --quick has incasts only; passes at 5 times less and 100 % of causal switches"},
-			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d detections", less,
+				100*mine.coverage(), mine.detections),
+			Pass: less >= 5 && mine.covered == mine.causal,
+			Notes: []string{"fat-tree k=8 with 80 switches, otherwise as hawkeye-switches; --quick has incasts only; " +
+				"passes at 5 times less and 100 % of causal switches"},
+			Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 		}, nil
 	},
 }
@@ -184,7 +209,10 @@ var longTraces = claim.Claim{
 		mine, cards := sums[hawkeyeMethod.name], sums[netSight.name]
 		less := cards.bytes / mine.bytes
 		t := claim.Table{Title: "traces of 10 ms, per detection", Header: []string{"method", "telemetry"}}
-		chart := plot.Chart{Title: "telemetry of traces of 10 ms", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}}}
+		chart := plot.Chart{
+			Title: "telemetry of traces of 10 ms", YTitle: "bytes", LogY: true,
+			Series: []plot.Series{{Name: "telemetry"}},
+		}
 		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, netSight} {
 			x := sums[m.name]
 			t.Row(m.name, bytesOf(x.mean(x.bytes)))
@@ -192,10 +220,12 @@ var longTraces = claim.Claim{
 			chart.Series[0].Y = append(chart.Series[0].Y, max(x.mean(x.bytes), 1))
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%.0f times less than NetSight: %s against %s", less, bytesOf(mine.mean(mine.bytes)), bytesOf(cards.mean(cards.bytes))),
-			Pass:     less >= 1000,
-			Notes:    []string{setting, "one diagnosis against all postcards of the trace, 15 bytes of every packet of data at every switch; passes at 1,000 times less"},
-			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+			Measured: fmt.Sprintf("%.0f times less than NetSight: %s against %s", less, bytesOf(mine.mean(mine.bytes)),
+				bytesOf(cards.mean(cards.bytes))),
+			Pass: less >= 1000,
+			Notes: []string{setting, "one diagnosis against all postcards of the trace, 15 bytes of every packet of " +
+				"data at every switch; passes at 1,000 times less"},
+			Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 		}, nil
 	},
 }

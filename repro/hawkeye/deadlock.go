@@ -40,7 +40,8 @@ func (d *draft) drawCycle() (c bufferCycle) {
 	for {
 		c.low = [2]model.NodeID{d.pickHost(lows), d.pickHost(lows)}
 		up := d.above(c.low[0])
-		if c.low[0] == c.low[1] || len(f.Node(c.low[1]).PortsTo(up[0])) == 0 || lowRole == topo.ToR && f.Node(c.low[0]).Pod != f.Node(c.low[1]).Pod {
+		if c.low[0] == c.low[1] || len(f.Node(c.low[1]).PortsTo(up[0])) == 0 || lowRole == topo.ToR &&
+			f.Node(c.low[0]).Pod != f.Node(c.low[1]).Pod {
 			continue
 		}
 		d.Shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
@@ -119,7 +120,11 @@ func (d *draft) addDeadlock(k kind, at time.Duration) {
 	last := d.towards(d.rack(c.dst[0]), c.dst[0])
 	switch k {
 	case inLoop:
-		d.causes = append(d.causes, injectedCause{anomaly.DeadlockInLoop, anomaly.ContendingFlows, []model.Port{d.towards(c.low[0], c.high[0])}, d.burstInCycle(c, at)})
+		d.causes = append(d.causes, injectedCause{
+			anomaly.DeadlockInLoop, anomaly.ContendingFlows,
+			[]model.Port{d.towards(c.low[0], c.high[0])},
+			d.burstInCycle(c, at),
+		})
 	case outContention:
 		flows, ports := d.incastDownstream(c, at)
 		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows})

@@ -61,7 +61,10 @@ func (r *run) diagnose(m method, variant int) (list []diagnosis, err error) {
 
 // forAnalysis returns the detection as the analysis receives it.
 func (c *detection) forAnalysis() diagnose.Detection {
-	return diagnose.Detection{Event: c.event, Victim: c.key, HostPaused: c.hostPaused, Latency: c.latency, InFlight: c.detectedBy == agent.Age}
+	return diagnose.Detection{
+		Event: c.event, Victim: c.key, HostPaused: c.hostPaused, Latency: c.latency,
+		InFlight: c.detectedBy == agent.Age,
+	}
 }
 
 // cachedTrueCauses returns trueCauses, computed once for all epoch lengths.
@@ -114,7 +117,8 @@ func (r *run) score(list []diagnosis, variant int) outcome {
 	}
 	for k := range said {
 		c := &r.trace.causes[k]
-		o.found[k] = said[k].complete(c, requirement{true, true}) || said[k].complete(c, r.requirementFor(c, variant/len(r.lab.lengths)))
+		o.found[k] = said[k].complete(c, requirement{true, true}) ||
+			said[k].complete(c, r.requirementFor(c, variant/len(r.lab.lengths)))
 	}
 	return o
 }

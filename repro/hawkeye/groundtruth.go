@@ -55,7 +55,10 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 				case truth.RootContention:
 					list = r.addDraining(list, first+i, root.Nodes[0], anomaly.PFCBackpressure, nil)
 				case truth.RootHost:
-					list = addTrueCause(list, trueCause{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0])}, nil)
+					list = addTrueCause(list, trueCause{
+						anomaly: anomaly.PFCStorm, root: anomaly.HostInjection,
+						port: r.portToHost(root.Nodes[0]),
+					}, nil)
 				case truth.RootCycle:
 					list = r.addDeadlock(list, first+i, root.Nodes)
 				}
@@ -100,7 +103,10 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 			for _, root := range g.rootsOf(d.queue) {
 				switch n := root.Nodes[0]; {
 				case root.Kind == truth.RootHost:
-					list = addTrueCause(list, trueCause{anomaly: storm, root: anomaly.HostInjection, port: r.portToHost(n), loop: loop}, nil)
+					list = addTrueCause(list, trueCause{
+						anomaly: storm, root: anomaly.HostInjection, port: r.portToHost(n),
+						loop: loop,
+					}, nil)
 				case root.Kind == truth.RootContention && !slices.Contains(loop, n.Port):
 					list = addContention(list, g.Graph, n, spread, loop)
 					todo = append(todo, drain{n, at})
@@ -113,7 +119,9 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 }
 
 // addContention adds that flows contend in a queue.
-func addContention(list []trueCause, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
+func addContention(
+	list []trueCause, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port,
+) []trueCause {
 	if s, _ := g.State(queue); s.Count.Bytes < congestedBytes {
 		return list
 	}
@@ -164,7 +172,10 @@ func (r *run) addDeadlock(list []trueCause, i int, loop []truth.Node) []trueCaus
 	for _, root := range r.history.samples[i].rootsOf(loop[0]) {
 		switch {
 		case root.Kind == truth.RootHost:
-			list = addTrueCause(list, trueCause{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0]), loop: portsOf(loop)}, nil)
+			list = addTrueCause(list, trueCause{
+				anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection,
+				port: r.portToHost(root.Nodes[0]), loop: portsOf(loop),
+			}, nil)
 		case root.Kind == truth.RootContention:
 			list = r.addDraining(list, i, root.Nodes[0], anomaly.DeadlockOutOfLoop, portsOf(loop))
 		}
@@ -199,7 +210,10 @@ func (r *run) findTriggers(closed int, loop []truth.Node) (list []trueCause) {
 		for _, root := range r.history.samples[i].Closure(loop...).Roots() {
 			switch n := root.Nodes[0]; {
 			case root.Kind == truth.RootHost:
-				list = addTrueCause(list, trueCause{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.portToHost(n), loop: ports}, nil)
+				list = addTrueCause(list, trueCause{
+					anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection,
+					port: r.portToHost(n), loop: ports,
+				}, nil)
 			case root.Kind == truth.RootContention && slices.Contains(loop, n):
 				list = addContention(list, r.history.samples[i].Graph, n, anomaly.DeadlockInLoop, ports)
 			case root.Kind == truth.RootContention:

@@ -52,7 +52,11 @@ func (h *history) record(n *sim.Network, end engine.Time) {
 	var sample func()
 	sample = func() {
 		g := truth.WaitFor(n)
-		h.samples = append(h.samples, &waitForSample{g, g.Cycles(), map[truth.Node][]truth.Root{}, map[truth.Node][]truth.Node{}})
+		h.samples = append(h.samples, &waitForSample{
+			g, g.Cycles(),
+			map[truth.Node][]truth.Root{},
+			map[truth.Node][]truth.Node{},
+		})
 		if next := n.Now() + engine.Of(sampleInterval); next <= end {
 			n.At(next, sample)
 		}

@@ -127,7 +127,8 @@ func (w *hostWatcher) addLatePacket(threshold int, t agent.DiagnosisRequest) {
 	if r.net.Now() > engine.Of(r.trace.end) {
 		return // the samples have ended
 	}
-	r.latePackets[threshold] = append(r.latePackets[threshold], latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
+	r.latePackets[threshold] = append(r.latePackets[threshold],
+		latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
 }
 
 // poll polls for a detection at every epoch length.

@@ -34,7 +34,10 @@ var memory = claim.Claim{
 	Says:      "memory for ports and port pairs does not depend on flows; memory for flows grows with them",
 	Published: "constant, and O(flows)",
 	Run: func(_ context.Context, _ claim.Options) (claim.Result, error) {
-		t := claim.Table{Title: "memory of a switch of 64 ports", Header: []string{"epochs", "flows per epoch", "ports and pairs", "flows"}}
+		t := claim.Table{
+			Title:  "memory of a switch of 64 ports",
+			Header: []string{"epochs", "flows per epoch", "ports and pairs", "flows"},
+		}
 		chart := plot.Chart{Title: "memory", XTitle: "flows per epoch", YTitle: "KB", LogX: true}
 		constant, linear := true, true
 		for _, epochs := range []int{2, 4} {
@@ -51,10 +54,12 @@ var memory = claim.Claim{
 			chart.Series = append(chart.Series, ports, flows)
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs", portMemory(2), flowMemory(2, evalFlows), evalFlows),
-			Pass:     constant && linear,
-			Notes:    []string{"computed from Weft's records, which are wider than the prototype's (64-bit sums, meters in every epoch); of one class of traffic"},
-			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs", portMemory(2),
+				flowMemory(2, evalFlows), evalFlows),
+			Pass: constant && linear,
+			Notes: []string{"computed from Weft's records, which are wider than the prototype's (64-bit sums, meters in " +
+				"every epoch); of one class of traffic"},
+			Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 		}, nil
 	},
 }
@@ -90,13 +95,18 @@ var reduction = claim.Claim{
 			return share(n, len(list))
 		}
 		b, p := enough(fewerBytes, 80), enough(fewerPackets, 95)
-		t := claim.Table{Title: "reports", Header: []string{"reports", "at least 80 % fewer bytes", "at least 95 % fewer packets"}}
+		t := claim.Table{Title: "reports", Header: []string{
+			"reports", "at least 80 % fewer bytes",
+			"at least 95 % fewer packets",
+		}}
 		t.Row(fmt.Sprint(len(fewerBytes)), fmt.Sprintf("%.1f %%", 100*b), fmt.Sprintf("%.1f %%", 100*p))
 		return claim.Result{
-			Measured: fmt.Sprintf("%.1f %% of reports have at least 80 %% fewer bytes, %.1f %% at least 95 %% fewer packets", 100*b, 100*p),
-			Pass:     b >= 0.9 && p >= 0.9,
-			Notes:    []string{setting, "against a dump of 64 ports, their pairs and 4,096 flows in 2 epochs by packets of 200 bytes; passes when nine of ten reports save as much as published"},
-			Tables:   []claim.Table{t},
+			Measured: fmt.Sprintf("%.1f %% of reports have at least 80 %% fewer bytes, %.1f %% at least 95 %% fewer packets",
+				100*b, 100*p),
+			Pass: b >= 0.9 && p >= 0.9,
+			Notes: []string{setting, "against a dump of 64 ports, their pairs and 4,096 flows in 2 epochs by packets of " +
+				"200 bytes; passes when nine of ten reports save as much as published"},
+			Tables: []claim.Table{t},
 			Plots: []claim.Plot{{Chart: plot.Chart{
 				Title: "savings of reading by the switch CPU", XTitle: "% less than a dump", YTitle: "share of reports",
 				Series: []plot.Series{{Name: "bytes", Values: fewerBytes}, {Name: "packets", Values: fewerPackets}},

@@ -31,8 +31,10 @@ const requestInterval = 5 * time.Microsecond
 // their variant.
 const requestTimer inswitch.TimerID = 1 << 20
 
-func newMultiplexer(cfg epoch.Config, lengths []time.Duration, thresholds int, dev inswitch.Device, ask *[]poll.Event) (*multiplexer, error) {
-	m := &multiplexer{stored: len(lengths), requests: ask}
+func newMultiplexer(
+	cfg epoch.Config, lengths []time.Duration, thresholds int, dev inswitch.Device, requests *[]poll.Event,
+) (*multiplexer, error) {
+	m := &multiplexer{stored: len(lengths), requests: requests}
 	for _, length := range lengths {
 		cfg.EpochLength = length
 		cfg.Epochs = max(2, int((minHistory+length-1)/length))

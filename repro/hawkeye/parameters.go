@@ -14,9 +14,12 @@ const setting = "fat-tree k=4, 100 Gb/s, 2 µs; RoCEv2 long tail at 10 to 60 % o
 	"anomalies at random locations and times"
 
 // scoring is how verdicts are scored.
-const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst " +
-	"with a main part in the queue, or the host; a deadlock cycle with two triggers in the closure is found by either; what no flow " +
-	"waited for need not be named), and as right when every verdict on any detection in it has a cause in the simulator's " +
+const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of " +
+	"the burst " +
+	"with a main part in the queue, or the host; a deadlock cycle with two triggers in the closure is found by " +
+	"either; what no flow " +
+	"waited for need not be named), and as right when every verdict on any detection in it has a cause in the " +
+	"simulator's " +
 	"wait-for relation (anomaly, root cause, port, cycle, and four fifths of the culprits' weight); " +
 	"precision is the share of right traces, recall that of found ones"
 
@@ -51,11 +54,13 @@ var parameters = claim.Claim{
 		n := float64(variants * len(s.sets))
 		precision, recall := sums[0]/n, sums[1]/n
 		res := claim.Result{
-			Measured: fmt.Sprintf("at best (%s) at least %.2f on every row; on average precision %.3f, recall %.3f", s.name(bestAt), bestWorst, precision, recall),
-			Pass:     bestWorst == 1 && precision >= 0.95 && recall >= 0.99,
+			Measured: fmt.Sprintf("at best (%s) at least %.2f on every row; on average precision %.3f, recall %.3f",
+				s.name(bestAt), bestWorst, precision, recall),
+			Pass: bestWorst == 1 && precision >= 0.95 && recall >= 0.99,
 			Notes: []string{
 				setting, scoring,
-				fmt.Sprintf("%d traces of each anomaly; one run of a trace serves all %d combinations; passes when one combination has 1.00 everywhere, and the mean over all of them is at least 0.95 and 0.99", s.traces, variants),
+				fmt.Sprintf("%d traces of each anomaly; one run of a trace serves all %d combinations; passes when one "+
+					"combination has 1.00 everywhere, and the mean over all of them is at least 0.95 and 0.99", s.traces, variants),
 			},
 		}
 		for set, k := range rows {

@@ -88,7 +88,10 @@ func (r *run) causesAt(i, flow int) (list []trueCause) {
 			case truth.RootContention:
 				list = addContention(list, g.Graph, root.Nodes[0], anomaly.PFCBackpressure, nil)
 			case truth.RootHost:
-				list = addTrueCause(list, trueCause{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0])}, nil)
+				list = addTrueCause(list, trueCause{
+					anomaly: anomaly.PFCStorm, root: anomaly.HostInjection,
+					port: r.portToHost(root.Nodes[0]),
+				}, nil)
 			case truth.RootCycle:
 				list = r.addDeadlock(list, i, root.Nodes)
 			}

@@ -17,19 +17,27 @@ func judged(ctx context.Context, o claim.Options, s study, names []string) (clai
 		return claim.Result{}, tally{}, err
 	}
 	var sum tally
-	t := claim.Table{Title: "traces", Header: []string{"anomaly", "traces", "precision", "recall", "verdicts", "true ones"}}
-	c := plot.Chart{Title: "precision and recall", Groups: names, Series: []plot.Series{{Name: "precision"}, {Name: "recall"}}}
+	t := claim.Table{Title: "traces", Header: []string{
+		"anomaly", "traces", "precision", "recall", "verdicts",
+		"true ones",
+	}}
+	c := plot.Chart{
+		Title: "precision and recall", Groups: names,
+		Series: []plot.Series{{Name: "precision"}, {Name: "recall"}},
+	}
 	for i, name := range names {
 		x := all[i][0][0]
 		sum.addTally(x)
-		t.Row(name, fmt.Sprint(x.traces), fmt.Sprintf("%.3f", x.precision()), fmt.Sprintf("%.3f", x.recall()), fmt.Sprint(x.verdicts), fmt.Sprint(x.right))
+		t.Row(name, fmt.Sprint(x.traces), fmt.Sprintf("%.3f", x.precision()), fmt.Sprintf("%.3f", x.recall()),
+			fmt.Sprint(x.verdicts), fmt.Sprint(x.right))
 		c.Series[0].Y = append(c.Series[0].Y, x.precision())
 		c.Series[1].Y = append(c.Series[1].Y, x.recall())
 	}
 	return claim.Result{
-		Measured: fmt.Sprintf("precision %.3f, recall %.3f over %d traces; %d of %d verdicts true", sum.precision(), sum.recall(), sum.traces, sum.right, sum.verdicts),
-		Notes:    []string{setting, scoring, "threshold 300 %, epochs of 500 µs"},
-		Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: c}},
+		Measured: fmt.Sprintf("precision %.3f, recall %.3f over %d traces; %d of %d verdicts true", sum.precision(),
+			sum.recall(), sum.traces, sum.right, sum.verdicts),
+		Notes:  []string{setting, scoring, "threshold 300 %, epochs of 500 µs"},
+		Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: c}},
 	}, sum, nil
 }
 
@@ -45,7 +53,14 @@ var twoAtOnce = claim.Claim{
 	Says:      "two anomalies at the same time are distinguished",
 	Published: "supported; no figure",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		pairs := [][]kind{{burst, storm}, {burst, contention}, {storm, contention}, {inLoop, burst}, {inLoop, storm}, {outInjection, contention}}
+		pairs := [][]kind{
+			{burst, storm},
+			{burst, contention},
+			{storm, contention},
+			{inLoop, burst},
+			{inLoop, storm},
+			{outInjection, contention},
+		}
 		var names []string
 		for _, p := range pairs {
 			names = append(names, p[0].String()+" and "+p[1].String())
@@ -62,8 +77,10 @@ var undisturbed = claim.Claim{
 	Says:      "without an injected anomaly only true contention is reported",
 	Published: "no figure",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		res, sum, err := judged(ctx, o, study{lab: best(), sets: single([]kind{quiet}), traces: o.Pick(100, 10), load: 0.6}, []string{quiet.String()})
-		res.Measured = fmt.Sprintf("%d verdicts in %d traces, %d without a true cause", sum.verdicts, sum.traces, sum.verdicts-sum.right)
+		res, sum, err := judged(ctx, o, study{lab: best(), sets: single([]kind{quiet}), traces: o.Pick(100, 10), load: 0.6},
+			[]string{quiet.String()})
+		res.Measured = fmt.Sprintf("%d verdicts in %d traces, %d without a true cause", sum.verdicts, sum.traces,
+			sum.verdicts-sum.right)
 		res.Pass = sum.right == sum.verdicts
 		res.Notes = append(res.Notes, "load 60 %; passes when every verdict is confirmed")
 		return res, err
@@ -79,7 +96,8 @@ var clocks = claim.Claim{
 		l.skew = 100 * us
 		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 7)}, rowNames())
 		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.95
-		res.Notes = append(res.Notes, "each device's clock is up to 100 µs ahead; passes when precision and recall are at least 0.95")
+		res.Notes = append(res.Notes, "each device's clock is up to 100 µs ahead; passes when precision and recall are "+
+			"at least 0.95")
 		return res, err
 	},
 }

@@ -19,7 +19,8 @@ func (r *run) confirmed(c *detection, v *diagnose.Verdict, answers []trueCause) 
 		if c.hostPaused && a.anomaly == anomaly.FlowContention && v.Anomaly == anomaly.PFCBackpressure {
 			same = true // in the first switch, whose queue holds the flow and pauses its host
 		}
-		if same && a.root == v.Cause && a.port == v.Initial && slices.Equal(loop, a.loop) && r.culpritsPresent(v.Culprits, a) {
+		if same && a.root == v.Cause && a.port == v.Initial && slices.Equal(loop, a.loop) &&
+			r.culpritsPresent(v.Culprits, a) {
 			return a
 		}
 	}
@@ -79,7 +80,8 @@ func (n *coverage) observe(r *run, at engine.Time, v *diagnose.Verdict, a *trueC
 // cause, if the closure has the cause as another trigger of the same cycle: the
 // evidence does not say which of two triggered it.
 func (n *coverage) observeCycle(a *trueCause, answers []trueCause, c *injectedCause) {
-	n.named = n.named || a.loop != nil && slices.ContainsFunc(answers, func(b trueCause) bool { return b.isInjected(c) && slices.Equal(a.loop, b.loop) })
+	n.named = n.named || a.loop != nil && slices.ContainsFunc(answers,
+		func(b trueCause) bool { return b.isInjected(c) && slices.Equal(a.loop, b.loop) })
 }
 
 // atPoll returns a true cause with the flows that were in its queue when

@@ -146,7 +146,10 @@ func (d *draft) addFlow(f traffic.Flow) int {
 
 // key returns the key that a flow will have.
 func (d *draft) key(src, dst model.NodeID, port uint16) model.FlowKey {
-	return model.FlowKey{Src: d.fabric.Node(src).IPv4, Dst: d.fabric.Node(dst).IPv4, SrcPort: port, DstPort: 4791, Proto: model.UDP}
+	return model.FlowKey{
+		Src: d.fabric.Node(src).IPv4, Dst: d.fabric.Node(dst).IPv4, SrcPort: port, DstPort: 4791,
+		Proto: model.UDP,
+	}
 }
 
 // portVia draws source ports until a flow goes through a node.
@@ -244,7 +247,11 @@ func (d *draft) addStorm(at time.Duration) {
 	for _, from := range elsewhere[3:5] {
 		d.addVictim(from, d.pickHost(d.rackNeighbors(host)), at)
 	}
-	d.causes = append(d.causes, injectedCause{anomaly.PFCStorm, anomaly.HostInjection, []model.Port{d.towards(d.rack(host), host)}, nil})
+	d.causes = append(d.causes, injectedCause{
+		anomaly.PFCStorm, anomaly.HostInjection,
+		[]model.Port{d.towards(d.rack(host), host)},
+		nil,
+	})
 }
 
 // addContention adds a burst over all of a rack's links to one of its hosts,
@@ -265,7 +272,10 @@ func (d *draft) addContention(at time.Duration) {
 			if err != nil {
 				panic(err) // every host of another pod reaches it through every uplink
 			}
-			c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size / 2, Start: model.Time(at), SrcPort: port, NoCC: true}))
+			c.flows = append(c.flows, d.addFlow(traffic.Flow{
+				Src: from, Dst: to, Bytes: size / 2, Start: model.Time(at),
+				SrcPort: port, NoCC: true,
+			}))
 		}
 		senders = senders[2:]
 	}

@@ -12,14 +12,16 @@ import (
 // flows that filled a queue, grey ones to flows that it delayed.
 func (d *Drawing) Dot() string {
 	var b strings.Builder
-	b.WriteString("digraph provenance {\n\trankdir=LR;\n\tnode [fontname=\"sans-serif\", fontsize=10];\n\tedge [fontname=\"sans-serif\", fontsize=8];\n")
+	b.WriteString("digraph provenance {\n\trankdir=LR;\n\tnode [fontname=\"sans-serif\", fontsize=10];\n\tedge " +
+		"[fontname=\"sans-serif\", fontsize=8];\n")
 	for i := range d.Ports {
 		p := &d.Ports[i]
 		style := ""
 		if p.Paused > 0 || p.PausedNow {
 			style = ", style=filled, fillcolor=\"#fff0d9\""
 		}
-		fmt.Fprintf(&b, "\t%s [shape=box, label=%s%s];\n", quote(p.ID), quote(p.ID+"\n"+strings.ReplaceAll(p.state(), ", ", "\n")), style)
+		fmt.Fprintf(&b, "\t%s [shape=box, label=%s%s];\n", quote(p.ID),
+			quote(p.ID+"\n"+strings.ReplaceAll(p.state(), ", ", "\n")), style)
 	}
 	for _, f := range d.Flows {
 		style := ""

@@ -74,7 +74,12 @@ func incast(t *testing.T) *testGraph {
 	b.g.Nodes[down].Depth = 120.4
 	b.g.FlowPort = []provenance.Edge{{From: 0, To: up, Weight: 200}, {From: 2, To: up, Weight: 20}}
 	b.g.PortPort = []provenance.Edge{{From: up, To: down, Weight: 48_160}}
-	b.g.PortFlow = []provenance.Edge{{From: down, To: 2, Weight: -14}, {From: down, To: 3, Weight: 8.25}, {From: down, To: 6, Weight: 5.75}, {From: down, To: 7, Weight: 0.01}}
+	b.g.PortFlow = []provenance.Edge{
+		{From: down, To: 2, Weight: -14},
+		{From: down, To: 3, Weight: 8.25},
+		{From: down, To: 6, Weight: 5.75},
+		{From: down, To: 7, Weight: 0.01},
+	}
 	return b
 }
 
@@ -161,7 +166,10 @@ func graphviz(t *testing.T, name, dot string) {
 
 // Names from outside cannot break out of their quotes.
 func TestHostileNames(t *testing.T) {
-	d := &Drawing{Victim: `a"b\`, Ports: []Port{{ID: `<p>"&`, Level: 1}}, Flows: []Flow{{ID: `a"b\`, Victim: true}}, Edges: []Edge{{From: `a"b\`, To: `<p>"&`, Kind: FlowPort}}}
+	d := &Drawing{
+		Victim: `a"b\`, Ports: []Port{{ID: `<p>"&`, Level: 1}}, Flows: []Flow{{ID: `a"b\`, Victim: true}},
+		Edges: []Edge{{From: `a"b\`, To: `<p>"&`, Kind: FlowPort}},
+	}
 	wellFormed(t, "hostile", d.SVG())
 	graphviz(t, "hostile", d.Dot())
 }

@@ -158,7 +158,8 @@ func (b *box) draw(s *plot.SVG) {
 	if b.round {
 		radius = plot.Num(boxHeight / 2)
 	}
-	s.Raw(`<rect x="`, plot.Num(b.x), `" y="`, plot.Num(b.y), `" width="`, plot.Num(boxWidth), `" height="`, plot.Num(boxHeight),
+	s.Raw(`<rect x="`, plot.Num(b.x), `" y="`, plot.Num(b.y), `" width="`, plot.Num(boxWidth), `" height="`,
+		plot.Num(boxHeight),
 		`" rx="`, radius, `" class="box `, b.class, `"/>`)
 	s.Text(b.x+boxWidth/2, b.y+17, "middle", plot.Clip(b.name, 28))
 	s.Text(b.x+boxWidth/2, b.y+32, "middle tick", b.note)
@@ -201,13 +202,15 @@ func drawBackward(s *plot.SVG, e *Edge, from, to *box, lane float64) {
 	x1, y1 := from.right()
 	x2, y2 := to.left()
 	out, in := x1+columnGap/3, x2-columnGap/3
-	drawPath(s, e, fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sL%s %sL%s %s", plot.Num(x1), plot.Num(y1), plot.Num(out), plot.Num(y1),
+	drawPath(s, e, fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sL%s %sL%s %s", plot.Num(x1), plot.Num(y1), plot.Num(out),
+		plot.Num(y1),
 		plot.Num(out), plot.Num(lane), plot.Num(in), plot.Num(lane), plot.Num(in), plot.Num(y2), plot.Num(x2-4), plot.Num(y2)))
 	s.Text(in+6, lane-3, "tick", e.label())
 }
 
 func drawPath(s *plot.SVG, e *Edge, d string) {
-	s.Raw(`<path d="`, d, `" class="`, e.class(), `" marker-end="url(#tip)"><title>`, plot.Escape(e.title()), `</title></path>`)
+	s.Raw(`<path d="`, d, `" class="`, e.class(), `" marker-end="url(#tip)"><title>`, plot.Escape(e.title()),
+		`</title></path>`)
 }
 
 // drawLegend explains the edges.

@@ -28,7 +28,8 @@ func (d *Drawing) Text() string {
 			}
 			switch {
 			case e.Kind == PortPort && e.Held > 0:
-				fmt.Fprintf(&b, "  waits for  %-26s %s, %s held now\n", e.To, compact(e.Weight), model.FormatBytes(model.Bytes(e.Held)))
+				fmt.Fprintf(&b, "  waits for  %-26s %s, %s held now\n", e.To, compact(e.Weight),
+					model.FormatBytes(model.Bytes(e.Held)))
 			case e.Kind == PortPort:
 				fmt.Fprintf(&b, "  waits for  %-26s %s\n", e.To, compact(e.Weight))
 			case e.Weight > 0:
