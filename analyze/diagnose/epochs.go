@@ -124,7 +124,7 @@ func (m *analysis) wasCongested(n int) bool {
 // over one of the epochs in which flows passed it between two times.
 func (m *analysis) congestedBetween(n int, from, to model.Time) bool {
 	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {
-		return m.wasCongested(n) // it reports no flows, so its epochs cannot be told apart
+		return m.wasCongested(n) // it reports no flows, so its epochs cannot be distinguished
 	}
 	depth, packets := map[uint32]float64{}, map[uint32]float64{}
 	for _, p := range m.g.FlowEpochsAt(n) {

@@ -57,11 +57,11 @@ func TestCongestionAfterAResume(t *testing.T) {
 		deep   time.Duration // age; 0: not reported
 		want   anomaly.Type
 	}{
-		"what is in it is younger":       {150 * kb, 0, anomaly.FlowContention},
-		"what is in it is older":         {400 * kb, 0, anomaly.PFCBackpressure},
-		"it was shallow until then":      {400 * kb, 10 * µs, anomaly.FlowContention},
-		"it may have been, by so much":   {400 * kb, 30 * µs, anomaly.FlowContention},
-		"it was deep when they happened": {400 * kb, 70 * µs, anomaly.PFCBackpressure},
+		"what is in it is younger":          {150 * kb, 0, anomaly.FlowContention},
+		"what is in it is older":            {400 * kb, 0, anomaly.PFCBackpressure},
+		"it was shallow until then":         {400 * kb, 10 * µs, anomaly.FlowContention},
+		"within the skew, it may have been": {400 * kb, 30 * µs, anomaly.FlowContention},
+		"it was deep when they happened":    {400 * kb, 70 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.addPausedQueue("s0>s1", 200*kb, 5*kb, 80*µs)
@@ -85,7 +85,7 @@ func TestCongestionAfterAResume(t *testing.T) {
 func TestPausedAfterAResume(t *testing.T) {
 	for name, tc := range map[string]struct {
 		paused time.Duration
-		blamed bool
+		named  bool
 	}{
 		"since then":  {10 * µs, false},
 		"before that": {90 * µs, true},
@@ -102,8 +102,8 @@ func TestPausedAfterAResume(t *testing.T) {
 		b.addBacklog("h5>h4", 300*kb, "s2>h4")
 		b.addBacklog("h1>h2", 80*kb, "s0>s1")
 		v := b.diagnose("h1>h2")
-		if blamed := v[0].Anomaly == anomaly.PFCBackpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
-			t.Errorf("a queue that was paused %s: %+v; want s2>h4 as the cause: %v", name, v[0], tc.blamed)
+		if named := v[0].Anomaly == anomaly.PFCBackpressure && v[0].Initial == b.port("s2>h4"); named != tc.named {
+			t.Errorf("a queue that was paused %s: %+v; want s2>h4 as the cause: %v", name, v[0], tc.named)
 		}
 	}
 }
@@ -158,11 +158,11 @@ func TestShortPauseOfACongestedQueue(t *testing.T) {
 		"full before":                  {atBurstStart: 400 * kb, first: 10 * µs, want: "s0>s1"},
 		"empty before":                 {atBurstStart: 10 * kb, first: 10 * µs, want: "s1>h2"},
 		"paused for long":              {atBurstStart: 400 * kb, first: 90 * µs, time: 85 * µs, want: "s1>h2"},
-		"paused for moments":           {atBurstStart: 400 * kb, first: 90 * µs, time: 9 * µs, want: "s0>s1"},
+		"paused for 9 µs":              {atBurstStart: 400 * kb, first: 90 * µs, time: 9 * µs, want: "s0>s1"},
 		"full before, paused still":    {atBurstStart: 400 * kb, first: 3 * µs, paused: true, want: "s0>s1"},
 		"empty before, paused still":   {atBurstStart: 10 * kb, first: 3 * µs, paused: true, want: "s1>h2"},
 		"full before, paused for long": {atBurstStart: 400 * kb, first: 60 * µs, paused: true, want: "s1>h2"},
-		"paused for 9 µs, again": {
+		"paused for 9 µs, twice": {
 			atBurstStart: 400 * kb, first: 60 * µs, time: 9 * µs, began: 3 * µs, paused: true,
 			want: "s1>h2",
 		},

@@ -106,16 +106,16 @@ func TestWhenAPollCame(t *testing.T) {
 		}
 	}
 	if a := c.Evidence(first).PolledAt; len(a) != 0 {
-		t.Errorf("the first was asked %v; want that left out, as it was at the snapshots", a)
+		t.Errorf("the first was polled at %v; want none, as it was at the snapshots", a)
 	}
 	if a := c.Evidence(second).PolledAt; len(a) != 1 || a[7] != 140 {
-		t.Errorf("the second was asked %v; want switch 7 at 140, and 8, which does not tell, left out", a)
+		t.Errorf("the second was polled at %v; want switch 7 at 140, and nothing of 8, which does not say", a)
 	}
 	if _, err := c.AddChunk(0, report(7, second, 200, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	if a := c.Evidence(second).PolledAt; len(a) != 0 {
-		t.Errorf("with a newer snapshot of its own it was asked %v; want that left out", a)
+		t.Errorf("with a newer snapshot it was polled at %v; want none", a)
 	}
 }
 

@@ -90,13 +90,13 @@ func (x *ring) report(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 		Port: out, Priority: class, Paused: paused, Remaining: time.Millisecond, PauseFrames: 1,
 		Queued: 200 * kb, Sent: x.sent,
 	})
-	behind := uint64(1 * kb)
+	atBurstStart := uint64(1 * kb)
 	if i == 0 {
-		behind = 150 * kb
+		atBurstStart = 150 * kb
 	}
 	b.AddPause(epoch.Pause{
 		Port: out, Priority: class, LastStart: at - 50*µs, BurstStart: at - 50*µs,
-		BytesAtBurstStart: behind, Pauses: 1, PausedTime: 50 * time.Microsecond,
+		BytesAtBurstStart: atBurstStart, Pauses: 1, PausedTime: 50 * time.Microsecond,
 	})
 	b.AddPortEpoch(epoch.PortEpoch{Epoch: uint32(at / ms), Port: out, Priority: class, Packets: 100, Paused: 50})
 	for _, h := range []epoch.PortPairBacklog{

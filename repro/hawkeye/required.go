@@ -36,14 +36,14 @@ func (r *run) requirementFor(c *injectedCause, threshold int) (d requirement) {
 func (r *run) countWaits(l *latePacket, c *injectedCause) (of, is, waited int) {
 	graphs, first := r.history.samplesBetween(l.at-engine.Of(l.lookBack()), l.at+engine.Of(maxPollDelay))
 	for i := range graphs {
-		reasons := r.causesAt(first+i, l.flow)
-		if len(reasons) > 0 {
+		causes := r.causesAt(first+i, l.flow)
+		if len(causes) > 0 {
 			waited++
 		}
-		if slices.ContainsFunc(reasons, func(a trueCause) bool { return a.isWhole(c) }) {
+		if slices.ContainsFunc(causes, func(a trueCause) bool { return a.isWhole(c) }) {
 			of++
 		}
-		if slices.ContainsFunc(reasons, func(a trueCause) bool { return a.isWhole(c) && a.anomaly == c.anomaly }) {
+		if slices.ContainsFunc(causes, func(a trueCause) bool { return a.isWhole(c) && a.anomaly == c.anomaly }) {
 			is++
 		}
 	}

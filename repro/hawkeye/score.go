@@ -11,10 +11,10 @@ import (
 
 // confirmed returns the true cause that a verdict names, or nil: the same
 // anomaly, root cause, port and cycle, and culprits that were there.
-func (r *run) confirmed(c *detection, v *diagnose.Verdict, answers []trueCause) *trueCause {
+func (r *run) confirmed(c *detection, v *diagnose.Verdict, causes []trueCause) *trueCause {
 	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
-	for i := range answers {
-		a := &answers[i]
+	for i := range causes {
+		a := &causes[i]
 		same := a.anomaly == v.Anomaly
 		if c.hostPaused && a.anomaly == anomaly.FlowContention && v.Anomaly == anomaly.PFCBackpressure {
 			same = true // in the first switch, whose queue holds the flow and pauses its host
@@ -42,9 +42,9 @@ func (r *run) culpritsPresent(list []diagnose.Culprit, a *trueCause) bool {
 
 // isPartlyTrue reports whether a verdict without a root cause is true as far as
 // it goes: there is such a cycle.
-func isPartlyTrue(v *diagnose.Verdict, answers []trueCause) bool {
+func isPartlyTrue(v *diagnose.Verdict, causes []trueCause) bool {
 	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
-	return v.Cause == anomaly.NoRootCause && slices.ContainsFunc(answers, func(a trueCause) bool {
+	return v.Cause == anomaly.NoRootCause && slices.ContainsFunc(causes, func(a trueCause) bool {
 		return a.loop != nil && slices.Equal(loop, a.loop)
 	})
 }
@@ -79,8 +79,8 @@ func (n *coverage) observe(r *run, at engine.Time, v *diagnose.Verdict, a *trueC
 // observeCycle counts a true verdict on a deadlock cycle as one that names its
 // cause, if the closure has the cause as another trigger of the same cycle: the
 // evidence does not say which of two triggered it.
-func (n *coverage) observeCycle(a *trueCause, answers []trueCause, c *injectedCause) {
-	n.named = n.named || a.loop != nil && slices.ContainsFunc(answers,
+func (n *coverage) observeCycle(a *trueCause, causes []trueCause, c *injectedCause) {
+	n.named = n.named || a.loop != nil && slices.ContainsFunc(causes,
 		func(b trueCause) bool { return b.isInjected(c) && slices.Equal(a.loop, b.loop) })
 }
 
