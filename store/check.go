@@ -36,8 +36,8 @@ func CheckBatch(b *record.Batch) error {
 
 func checkEach[T any](kind Kind, records []T, check func(*T) string) error {
 	for i := range records {
-		if complaint := check(&records[i]); complaint != "" {
-			return fmt.Errorf("%s, record %d: %w: %s", kind, i, ErrRecord, complaint)
+		if problem := check(&records[i]); problem != "" {
+			return fmt.Errorf("%s, record %d: %w: %s", kind, i, ErrRecord, problem)
 		}
 	}
 	return nil
@@ -90,8 +90,8 @@ func checkIncident(r *record.Incident) string {
 		checkTexts(r.ID, r.Cause, r.Severity, r.Location, r.Summary))
 }
 
-func firstProblem(complaints ...string) string {
-	for _, c := range complaints {
+func firstProblem(problems ...string) string {
+	for _, c := range problems {
 		if c != "" {
 			return c
 		}

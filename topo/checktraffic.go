@@ -72,7 +72,7 @@ func (c *checker) trafficClasses() (all []traffic) {
 }
 
 // touchedAddrs returns those of a node's addresses that a static route changes,
-// one of two that are changed the same way.
+// one of two with the same change.
 func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
 	var sets [2][]uint32 // by static switch
 	for i, a := range []model.Addr{n.IPv4, n.IPv6} {

@@ -125,15 +125,15 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 
 // lookupAnyLayout looks up at most lookupBatch keys, in any layout.
 func (t *Table) lookupAnyLayout(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
-	var places [lookupBatch]slothash.KeyHash
+	var hashes [lookupBatch]slothash.KeyHash
 	n := len(keys) / keyLen
 	for i := range n {
-		if places[i], err = t.HashKey(keys[i*keyLen:][:keyLen]); err != nil {
+		if hashes[i], err = t.HashKey(keys[i*keyLen:][:keyLen]); err != nil {
 			return err
 		}
 	}
-	t.prefetchSlots(places[:n], copies)
-	for i, p := range places[:n] {
+	t.prefetchSlots(hashes[:n], copies)
+	for i, p := range hashes[:n] {
 		each(first+i, t.lookup(dst, p, copies, q))
 	}
 	return nil
@@ -169,17 +169,17 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 
 // prefetchSlots loads the first word of every slot of the keys, and uses none:
 // as many loads overlap as the CPU can have in flight.
-func (t *Table) prefetchSlots(places []slothash.KeyHash, copies int) {
+func (t *Table) prefetchSlots(hashes []slothash.KeyHash, copies int) {
 	slots, n, words := t.slots, t.cfg.Slots, t.words
 	if t.rule.Prototype {
-		for _, p := range places {
+		for _, p := range hashes {
 			for c := range copies {
 				region.Load(&slots[p.CRC.Slot(c, n)*words])
 			}
 		}
 		return
 	}
-	for _, p := range places {
+	for _, p := range hashes {
 		for c := range copies {
 			region.Load(&slots[p.Hash.Slot(c, n)*words])
 		}

@@ -182,13 +182,13 @@ func (s *Scheme) BatchParts(list uint32, head uint64, batch []byte) (spans [2]Ba
 		return spans, 0, ErrBatch
 	}
 	at := k.offsetOf(head)
-	room := k.end - at
-	if int64(len(batch)) <= room {
+	left := k.end - at
+	if int64(len(batch)) <= left {
 		spans[0] = BatchPart{uint64(base + at), batch}
 		return spans, 1, nil
 	}
-	spans[0] = BatchPart{uint64(base + at), batch[:room]}
-	spans[1] = BatchPart{uint64(base), batch[room:]}
+	spans[0] = BatchPart{uint64(base + at), batch[:left]}
+	spans[1] = BatchPart{uint64(base), batch[left:]}
 	return spans, 2, nil
 }
 

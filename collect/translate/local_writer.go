@@ -155,8 +155,8 @@ func (o *LocalWriter) WriteRun(first *dta.Report, run []byte) {
 // redundancy and key length, to be written together, and at most until Flush.
 func (o *LocalWriter) WritePath(p *Path) {
 	run, copies := &o.paths, o.copies(p)
-	room := cap(run.rows) - len(run.rows)
-	if run.keyLen != len(p.Key) || run.copies != copies || room < len(p.Key)+4*len(p.Values) {
+	free := cap(run.rows) - len(run.rows)
+	if run.keyLen != len(p.Key) || run.copies != copies || free < len(p.Key)+4*len(p.Values) {
 		o.writePaths()
 		run.keyLen, run.copies = len(p.Key), copies
 	}

@@ -303,9 +303,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	for _, l := range c.clients {
 		work(linked, &links, l.Run)
 	}
-	var asked requestGate
+	var requests requestGate
 	server := &http.Server{
-		Handler: asked.wrap(c.handler()), ReadHeaderTimeout: 5 * time.Second,
+		Handler: requests.wrap(c.handler()), ReadHeaderTimeout: 5 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends streams
 	}
 	if c.http != nil {
@@ -324,7 +324,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if server.Shutdown(ending) != nil {
 		_ = server.Close()
 	}
-	asked.close()
+	requests.close()
 	wg.Wait()
 	now := model.TimeOf(time.Now())
 	for _, s := range c.shards {

@@ -104,15 +104,15 @@ func start(t testing.TB, cfg Config) (c *Collector, stop func() error) {
 	return c, stop
 }
 
-// source is a reporter with a socket.
-type source struct {
+// testReporter is a reporter with a socket.
+type testReporter struct {
 	t    testing.TB
 	rep  *reporter.Reporter
 	conn *udp.Conn
 	to   netip.AddrPort
 }
 
-func newSource(t testing.TB, id model.NodeID, to netip.AddrPort) *source {
+func newReporter(t testing.TB, id model.NodeID, to netip.AddrPort) *testReporter {
 	t.Helper()
 	cfg := udp.DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0"))
 	cfg.Timeout = time.Millisecond
@@ -125,10 +125,10 @@ func newSource(t testing.TB, id model.NodeID, to netip.AddrPort) *source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &source{t, rep, conn, to}
+	return &testReporter{t, rep, conn, to}
 }
 
-func (s *source) add(r dta.Report) {
+func (s *testReporter) add(r dta.Report) {
 	s.t.Helper()
 	if err := s.rep.AddReport(model.TimeOf(time.Now()), &r); err != nil {
 		s.t.Fatal(err)
@@ -137,7 +137,7 @@ func (s *source) add(r dta.Report) {
 }
 
 // send sends ready datagrams to the socket and handles answers.
-func (s *source) send() {
+func (s *testReporter) send() {
 	for s.rep.ReadyDatagrams() > 0 {
 		if _, err := s.conn.Send(s.to, s.rep.Datagram(0)); err == nil {
 			s.rep.Release(1)
@@ -145,13 +145,13 @@ func (s *source) send() {
 	}
 }
 
-func (s *source) flush() {
+func (s *testReporter) flush() {
 	s.rep.Flush(model.TimeOf(time.Now()))
 	s.send()
 }
 
 // answers handles the collector's acks, and retransmits what they request.
-func (s *source) answers() {
+func (s *testReporter) answers() {
 	s.t.Helper()
 	if _, err := s.conn.Receive(func(_ netip.AddrPort, d []byte) {
 		if err := s.rep.HandleAcks(model.TimeOf(time.Now()), d); err != nil {
@@ -260,7 +260,7 @@ func TestReportsReachMemory(t *testing.T) {
 			}
 			// All reports of a key go to one translator; the order of a list's
 			// entries, and of keys that share a slot, is one reporter's.
-			sources := []*source{newSource(t, 1, c.Addr()), newSource(t, 2, c.Addr()), newSource(t, 3, c.Addr())}
+			sources := []*testReporter{newReporter(t, 1, c.Addr()), newReporter(t, 2, c.Addr()), newReporter(t, 3, c.Addr())}
 			for i, r := range all {
 				switch r.Primitive {
 				case dta.KeyWrite, dta.Append:
@@ -288,7 +288,7 @@ func TestReportsReachMemory(t *testing.T) {
 
 func TestLostDatagramsAreRetransmitted(t *testing.T) {
 	c, _ := start(t, small(""))
-	s := newSource(t, 7, c.Addr())
+	s := newReporter(t, 7, c.Addr())
 	const n = 500
 	for i := range n {
 		s.rep.AddReport(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, Retransmit: true, List: 1, Data: append(word(i), word(i)...)})
@@ -316,7 +316,7 @@ func TestRateLimitIsReportedToTheReporter(t *testing.T) {
 	cfg := small("")
 	cfg.Rate, cfg.Burst = 10000, 20
 	c, _ := start(t, cfg)
-	s := newSource(t, 7, c.Addr())
+	s := newReporter(t, 7, c.Addr())
 	const n = 400
 	for i := range n {
 		s.add(dta.Report{Primitive: dta.Append, Retransmit: true, List: 1, Data: append(word(i), word(i)...)})
@@ -340,7 +340,7 @@ func TestStatusPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer notices.Body.Close()
-	s := newSource(t, 7, c.Addr())
+	s := newReporter(t, 7, c.Addr())
 	for _, r := range reports(10) {
 		s.add(r)
 	}
@@ -392,10 +392,10 @@ func TestStatusPages(t *testing.T) {
 	}
 	var st Status
 	if err := json.Unmarshal([]byte(get("/status")), &st); err != nil || st.Stored() != 83 {
-		t.Errorf("status tells %d stored, %v; want 83", st.Stored(), err)
+		t.Errorf("status has %d stored, %v; want 83", st.Stored(), err)
 	}
 	if got := get("/healthz"); got != "ok\n" {
-		t.Errorf("healthz tells %q", got)
+		t.Errorf("healthz = %q", got)
 	}
 }
 
@@ -403,7 +403,7 @@ func TestShutdownWritesWhatWasGathered(t *testing.T) {
 	cfg := small(t.TempDir())
 	cfg.Translate.ListWait, cfg.Translate.PathWait = time.Hour, time.Hour
 	c, stop := start(t, cfg)
-	s := newSource(t, 7, c.Addr())
+	s := newReporter(t, 7, c.Addr())
 	all := reports(20)[:20*8-1] // the last path lacks a hop
 	for _, r := range all {
 		s.add(r)

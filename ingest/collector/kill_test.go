@@ -188,7 +188,7 @@ const known = 200
 // prepare stores reports that must survive before anything is killed.
 func prepare(t *testing.T, f files, addr netip.AddrPort) {
 	t.Helper()
-	first := newSource(t, 1, addr)
+	first := newReporter(t, 1, addr)
 	for _, r := range reports(known) {
 		if r.Primitive == dta.KeyWrite || r.Primitive == dta.KeyIncrement {
 			first.add(r)
@@ -204,7 +204,7 @@ func load(t *testing.T, addr netip.AddrPort) (stop func()) {
 	var wg sync.WaitGroup
 	stopped := make(chan struct{})
 	wg.Go(func() {
-		s := newSource(t, 2, addr)
+		s := newReporter(t, 2, addr)
 		for i := 0; ; i++ {
 			select {
 			case <-stopped:

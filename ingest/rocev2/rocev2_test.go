@@ -254,8 +254,8 @@ func TestListsHaveOneWriter(t *testing.T) {
 	await(t, "entries", func() bool { st := s.Stats().Responder; return st.Adds == 60 })
 }
 
-// ask sends a request and returns the answer.
-func ask(t testing.TB, s *Server, request string) string {
+// request sends a request and returns the answer.
+func request(t testing.TB, s *Server, line string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Control().String())
 	if err != nil {
@@ -263,7 +263,7 @@ func ask(t testing.TB, s *Server, request string) string {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
-	conn.Write([]byte(request))
+	conn.Write([]byte(line))
 	var b bytes.Buffer
 	b.ReadFrom(conn)
 	return b.String()
@@ -274,7 +274,7 @@ func ask(t testing.TB, s *Server, request string) string {
 func TestRefusedRequestKeepsOtherConnections(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	dial(t, s, "x")
-	if got := ask(t, s, `{"name":"x"}`+"\n"); !strings.Contains(got, "without name, address") {
+	if got := request(t, s, `{"name":"x"}`+"\n"); !strings.Contains(got, "without name, address") {
 		t.Errorf("a request without an address is answered by %q; want a refusal", got)
 	}
 	if n := s.Stats().Peers; n != 1 {
@@ -291,7 +291,7 @@ func TestConnectionSetupRefuses(t *testing.T) {
 		`{"name":"x","addr":"[::1]:5"}` + "\n":                      "same family",
 		"nonsense\n":                                                "",
 	} {
-		if got := ask(t, s, in); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := request(t, s, in); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%q is answered by %q; want %q", in, got, want)
 		}
 	}
@@ -300,7 +300,7 @@ func TestConnectionSetupRefuses(t *testing.T) {
 	}
 	cfg := ClientConfig{Name: "x", Collector: "127.0.0.1:1", Local: netip.MustParseAddrPort("127.0.0.1:0"), Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig()}
 	if _, err := Dial(t.Context(), cfg, quiet); err == nil || !strings.Contains(err.Error(), "reach collector") {
-		t.Errorf("Dial of no one = %v; want an error", err)
+		t.Errorf("Dial without a listener = %v; want an error", err)
 	}
 	if _, err := NewServer(ServerConfig{RoCE: netip.MustParseAddrPort("0.0.0.0:0")}, memory(t), nil, quiet); err == nil {
 		t.Error("NewServer on every address = nil; want an error")

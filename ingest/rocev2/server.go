@@ -147,7 +147,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // accept accepts setup connections of translators until ctx ends.
 func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
-	room := make(chan struct{}, maxExchanges)
+	slots := make(chan struct{}, maxExchanges)
 	for {
 		conn, err := s.control.Accept()
 		switch {
@@ -166,9 +166,9 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 			continue
 		}
 		select {
-		case room <- struct{}{}:
+		case slots <- struct{}{}:
 			wg.Go(func() {
-				defer func() { <-room }()
+				defer func() { <-slots }()
 				s.serveConnection(ctx, conn)
 			})
 		default:

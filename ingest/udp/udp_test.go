@@ -166,7 +166,7 @@ func TestAPortIsExclusive(t *testing.T) {
 func TestListenErrors(t *testing.T) {
 	cfg := DefaultConfig(netip.MustParseAddrPort("192.0.2.1:40040"))
 	if _, err := Listen(cfg); !errors.Is(err, unix.EADDRNOTAVAIL) {
-		t.Errorf("Listen on someone else's address = %v; want %v", err, unix.EADDRNOTAVAIL)
+		t.Errorf("Listen on another host's address = %v; want %v", err, unix.EADDRNOTAVAIL)
 	}
 	cfg.Batch = 0
 	if _, err := Listen(cfg); err == nil {

@@ -157,7 +157,7 @@ func TestSecondProcess(t *testing.T) {
 	cmd.Env = append(os.Environ(), "WEFT_STORE_TEST=open", "WEFT_STORE_FILE="+path)
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "the file is in use by another process") {
-		t.Errorf("a second process = %v, %s; want that it is told of the first", err, out)
+		t.Errorf("a second process = %v, %s; want an error that names the first", err, out)
 	}
 	t.Logf("%s", out)
 }

@@ -144,14 +144,14 @@ func (w *pageWalk[T]) noteGap(from int64, n int) {
 func (w *pageWalk[T]) readTable(ctx context.Context, before recent.Position, first, last int64) error {
 	where := w.conditions(before)
 	have := len(w.page.Items)
-	look := w.firstWindow(max(w.limit-have, 0) + 1)
+	window := w.firstWindow(max(w.limit-have, 0) + 1)
 	defer func(from int64) { w.noteGap(from, len(w.page.Items)-have) }(last)
-	for ; first <= last && w.page.Next == ""; look = 8 * min(look, math.MaxInt64/8) {
+	for ; first <= last && w.page.Next == ""; window = 8 * min(window, math.MaxInt64/8) {
 		low := first
 		// A device without a clock reports times of 1970, and times may be
 		// centuries apart: more nanoseconds than an int64 holds.
-		if uint64(last)-uint64(first) > uint64(look) {
-			low = last - look
+		if uint64(last)-uint64(first) > uint64(window) {
+			low = last - window
 		}
 		part := conditions{slices.Clone(where.all), where.args}
 		part.between(low, last)

@@ -131,10 +131,10 @@ func (w *stepWalk[T, S]) collect(ctx context.Context, hot *recent.StepsView[S]) 
 		}
 	}
 	last = min(last, store.FloorStep(hot.Floor(), w.width))
-	for look := int64(firstSteps); first <= last && w.page.Next == ""; look *= 4 {
+	for window := int64(firstSteps); first <= last && w.page.Next == ""; window *= 4 {
 		low := first
-		if (uint64(last)-uint64(first))/uint64(w.width) >= uint64(look) {
-			low = last - (look-1)*int64(w.width)
+		if (uint64(last)-uint64(first))/uint64(w.width) >= uint64(window) {
+			low = last - (window-1)*int64(w.width)
 		}
 		if err := w.readSteps(ctx, low, last); err != nil {
 			return err

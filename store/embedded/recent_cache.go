@@ -37,23 +37,23 @@ const stepSize = 128
 func (s *Store) newRecentCache() *recentCache {
 	floor := func(kind store.Kind) int64 { return s.boundsOfKind(kind).newest }
 	// A third is for flows, which are by far the most records.
-	room := s.cfg.CacheSize / cacheParts
+	share := s.cfg.CacheSize / cacheParts
 	h := &recentCache{
-		flows:     recent.New(sized(flowShape, flowTable.size), 5*room, floor(store.Flows)),
-		losses:    recent.New(sized(lossShape, lossTable.size), room, floor(store.Losses)),
-		ports:     recent.New(sized(portShape, portTable.size), room, floor(store.Ports)),
-		traces:    recent.New(sized(traceShape, traceTable.size), room, floor(store.Traces)),
-		counters:  recent.New(sized(counterShape, counterTable.size), room, floor(store.Counters)),
-		diagnoses: recent.New(sized(diagnosisShape, diagnosisTable.size), room, floor(store.Diagnoses)),
+		flows:     recent.New(sized(flowShape, flowTable.size), 5*share, floor(store.Flows)),
+		losses:    recent.New(sized(lossShape, lossTable.size), share, floor(store.Losses)),
+		ports:     recent.New(sized(portShape, portTable.size), share, floor(store.Ports)),
+		traces:    recent.New(sized(traceShape, traceTable.size), share, floor(store.Traces)),
+		counters:  recent.New(sized(counterShape, counterTable.size), share, floor(store.Counters)),
+		diagnoses: recent.New(sized(diagnosisShape, diagnosisTable.size), share, floor(store.Diagnoses)),
 
 		portSteps: map[store.Kind]*recent.Steps[portSums]{}, counterSteps: map[store.Kind]*recent.Steps[counterSums]{},
 	}
 	for kind, r := range rollups {
 		switch r.of {
 		case store.Ports:
-			h.portSteps[kind] = recent.NewSteps(addPorts, int(room/stepSize), floor(kind))
+			h.portSteps[kind] = recent.NewSteps(addPorts, int(share/stepSize), floor(kind))
 		case store.Counters:
-			h.counterSteps[kind] = recent.NewSteps(addCounters, int(room/stepSize), floor(kind))
+			h.counterSteps[kind] = recent.NewSteps(addCounters, int(share/stepSize), floor(kind))
 		}
 	}
 	return h

@@ -100,9 +100,9 @@ func (s *Set[T]) AddRecords(records []T, first int64) {
 	}
 	slices.SortFunc(items, func(a, b item[T]) int { return a.Compare(b.Position) })
 	// Only the end of a batch that is larger than the limit would stay.
-	room := s.limit
+	left := s.limit
 	for i := len(items) - 1; i >= 0; i-- {
-		if room -= s.shape.Size(&items[i].record); room < 0 {
+		if left -= s.shape.Size(&items[i].record); left < 0 {
 			next.floor = items[i].Time
 			items = items[i+1:]
 			break

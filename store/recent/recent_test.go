@@ -112,6 +112,6 @@ func TestViewsAreImmutable(t *testing.T) {
 		t.Errorf("a view of 500 records has %d, from %d on", n, v.Floor())
 	}
 	if f := s.View().Floor(); f == math.MinInt64 {
-		t.Error("a set with room for 1000 records has taken 2500, and says that it has all")
+		t.Error("a set of 1000 records accepted 2500, and reports that it is complete")
 	}
 }
