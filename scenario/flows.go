@@ -53,14 +53,14 @@ func (s *flowsSpec) generator(e *env) (traffic.Generator, error) {
 }
 
 // flow returns flow i of a list of n.
-func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error) {
+func (f *flowSpec) flow(e *env, index, length int) (out traffic.Flow, err error) {
 	c := f.class.class()
 	out = traffic.Flow{
 		Start: f.Start, Stop: f.Stop, Bytes: f.Bytes, Rate: c.Rate, SrcPort: f.SourcePort, DstPort: c.DstPort,
 		Priority: c.Priority, Transport: c.Transport, V6: c.V6, NoCC: c.NoCC, Delay: f.Delay,
 	}
 	if !f.From.given() || !f.To.given() {
-		return out, f.errorf("", "flow %d, want from and to", place+1)
+		return out, f.errorf("", "flow %d, want from and to", index+1)
 	}
 	if out.Src, out.From, err = e.source(f.From); err != nil {
 		return out, err
@@ -69,7 +69,7 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 		return out, err
 	}
 	for _, a := range f.After {
-		if a < 1 || a > length || a == place+1 {
+		if a < 1 || a > length || a == index+1 {
 			return out, f.errorf("after", "after flow %d, want another of this list, 1 to %d", a, length)
 		}
 		out.After = append(out.After, a-1)

@@ -30,7 +30,7 @@ var faultFigures = []string{"deadlock", "lossless-drops", "diagnoses"}
 func (r *Result) judge(x *session) {
 	all := x.figures(r)
 	r.Verdict = Pass
-	spoken := make(map[string]bool)
+	hasExpectation := make(map[string]bool)
 	for i := range x.s.Expect {
 		e := &x.s.Expect[i]
 		of := all
@@ -45,11 +45,11 @@ func (r *Result) judge(x *session) {
 				j.Got = fmt.Sprintf("%s of %v", j.Got, of["flows"])
 			}
 		}
-		spoken[e.Figure] = true
+		hasExpectation[e.Figure] = true
 		r.expected(j)
 	}
 	if x.s.ExpectDiagnoses != nil {
-		spoken["diagnoses"] = true
+		hasExpectation["diagnoses"] = true
 		for _, j := range r.judgeDiagnoses(x) {
 			r.expected(j)
 		}
@@ -57,7 +57,7 @@ func (r *Result) judge(x *session) {
 	for _, j := range x.judgeTraces() {
 		r.expected(j)
 	}
-	if r.Verdict == Pass && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
+	if r.Verdict == Pass && slices.ContainsFunc(faultFigures, func(f string) bool { return !hasExpectation[f] && all[f] > 0 }) {
 		r.Verdict = UnexpectedFault
 	}
 }

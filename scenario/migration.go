@@ -41,9 +41,9 @@ func (sc *schema) resolveMoves(s *Scenario, e *env) error {
 	return nil
 }
 
-func (spec *migrationSpec) migration(e *env, place int) (m Migration, err error) {
+func (spec *migrationSpec) migration(e *env, index int) (m Migration, err error) {
 	if !spec.Addr.given() || !spec.To.given() {
-		return m, spec.errorf("", "move %d, want an address and where it moves to", place+1)
+		return m, spec.errorf("", "move %d, want an address and where it moves to", index+1)
 	}
 	m = Migration{Position: spec.Position, At: spec.At, Migration: sim.Migration{Delay: spec.Delay, Spread: spec.Spread}}
 	var ok bool

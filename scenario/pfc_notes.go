@@ -104,19 +104,19 @@ func (x *session) pfcCannotFire() string {
 		if !bounded {
 			return ""
 		}
-		for _, way := range []struct {
+		for _, dir := range []struct {
 			key  model.FlowKey
 			from model.NodeID
 			size model.Bytes
 		}{{key, spec.Src, x.net.MaxFrame()}, {x.net.BackKey(id), spec.Dst, leastFrame + 40}} {
 			var err error
-			if hops, err = x.routes.AppendPath(hops[:0], way.key, way.from); err != nil {
+			if hops, err = x.routes.AppendPath(hops[:0], dir.key, dir.from); err != nil {
 				return ""
 			}
 			for _, h := range hops {
 				if l := loads[h.Node]; l != nil {
-					l.total += packets * way.size
-					l.ports[h.In-1] += packets * way.size
+					l.total += packets * dir.size
+					l.ports[h.In-1] += packets * dir.size
 				}
 			}
 		}

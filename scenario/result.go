@@ -246,17 +246,17 @@ func (x *session) injected() []string {
 
 // faultLocation returns the locations of a fault, as far as truth knows them.
 func (x *session) faultLocation(c *truth.Cause, f sim.Fault) string {
-	var places []string
+	var locations []string
 	for _, p := range c.Ports {
-		places = append(places, x.fabric.PortName(p))
+		locations = append(locations, x.fabric.PortName(p))
 	}
 	for _, id := range c.Nodes {
-		places = append(places, x.fabric.Node(id).Name)
+		locations = append(locations, x.fabric.Node(id).Name)
 	}
-	if len(places) == 0 {
+	if len(locations) == 0 {
 		return " (" + f.String() + ")"
 	}
-	return " at " + strings.Join(places, ", ")
+	return " at " + strings.Join(locations, ", ")
 }
 
 // clock returns the reading of an accurate clock.

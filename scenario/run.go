@@ -132,8 +132,8 @@ func (p *progressMeter) measure(now time.Time) Progress {
 		Now: net.Now().Duration(), End: p.end.Duration(), Hops: net.Counts.Hops,
 		Wall: now.Sub(p.began), Flows: p.x.flows, Finished: net.Finished,
 	}
-	if lately := now.Sub(p.last); lately > 0 {
-		out.PerWall = float64(net.Counts.Hops-p.hops) / lately.Seconds()
+	if elapsed := now.Sub(p.last); elapsed > 0 {
+		out.PerWall = float64(net.Counts.Hops-p.hops) / elapsed.Seconds()
 	}
 	if done := net.Now() - p.first; done > 0 {
 		out.Left = time.Duration(float64(out.Wall) * float64(p.end-net.Now()) / float64(done))

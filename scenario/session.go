@@ -30,7 +30,7 @@ func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 // no switch runs a program.
 func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
 
-// RouteSettle ends the run: switch CPUs finish what they were asked for, and the
+// Settle ends the run: switch CPUs finish what they were asked for, and the
 // management network delivers the reports in flight. Simulated time does not
 // advance.
 func (s *Session) Settle() {

@@ -86,7 +86,7 @@ func TestDCQCNSharesFairly(t *testing.T) {
 		flows = append(flows, traffic.Flow{Src: i, Dst: i + 4, Stop: 1e12, Priority: 3, Start: model.Time(i) * 1000})
 	}
 	n.add(t, flows...)
-	const warm, stretch, stretches = 50 * time.Millisecond, 100 * time.Millisecond, 8
+	const warm, period, periods = 50 * time.Millisecond, 100 * time.Millisecond, 8
 	n.run(warm)
 	var before, first [4]int64
 	for i := range before {
@@ -94,8 +94,8 @@ func TestDCQCNSharesFairly(t *testing.T) {
 	}
 	first = before
 	squares := 0.0
-	for s := range stretches {
-		n.run(warm + time.Duration(s+1)*stretch)
+	for s := range periods {
+		n.run(warm + time.Duration(s+1)*period)
 		total := int64(0)
 		for i := range before {
 			total += n.flows[i].acked - before[i]
@@ -106,7 +106,7 @@ func TestDCQCNSharesFairly(t *testing.T) {
 			before[i] = n.flows[i].acked
 		}
 	}
-	if off := math.Sqrt(squares / (4 * stretches)); off > 0.05 {
+	if off := math.Sqrt(squares / (4 * periods)); off > 0.05 {
 		t.Errorf("shares over 100 ms are off by %.1f %% (root mean square); want at most 5 %%", 100*off)
 	}
 	total := int64(0)
@@ -118,7 +118,7 @@ func TestDCQCNSharesFairly(t *testing.T) {
 			t.Errorf("flow %d is off by %.1f %% over 800 ms; want within 5 %%", i, 100*off)
 		}
 	}
-	if use := float64(total) * 8 / (stretches * stretch).Seconds() / 40e9; use < 0.85 {
+	if use := float64(total) * 8 / (periods * period).Seconds() / 40e9; use < 0.85 {
 		t.Errorf("the bottleneck carries %.2f of its rate as payload; want at least 0.85", use)
 	}
 	if n.Counts.Drops != [numReasons]int64{} {

@@ -121,9 +121,9 @@ func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 			return
 		}
 	}
-	passes := out.idle(p) && !p.Control && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
+	unqueued := out.idle(p) && !p.Control && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
 	switch {
-	case !passes:
+	case !unqueued:
 		if ps.any(StageEnqueue) {
 			if ps.runStage(StageEnqueue, out); !ps.survives() {
 				return

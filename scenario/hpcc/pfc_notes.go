@@ -68,14 +68,14 @@ func (s *Setup) pfcCannotFire(c *Config) string {
 			continue // not accounted
 		}
 		packets, key := model.Bytes(win.packets(f)), s.key(f)
-		for _, way := range []struct {
+		for _, dir := range []struct {
 			key  model.FlowKey
 			from model.NodeID
 			size model.Bytes
 			data int
 		}{{key, f.Src, model.Bytes(c.Payload + c.headers()), 1}, {key.Reverse(), f.Dst, model.Bytes(c.ackSize()), 0}} {
 			var err error
-			if hops, err = s.Routes.AppendPath(hops[:0], way.key, way.from); err != nil {
+			if hops, err = s.Routes.AppendPath(hops[:0], dir.key, dir.from); err != nil {
 				return "" // sim reports the error when the flow is added
 			}
 			for _, h := range hops {
@@ -83,9 +83,9 @@ func (s *Setup) pfcCannotFire(c *Config) string {
 				if l == nil {
 					continue
 				}
-				l.total += packets * way.size
-				l.ports[h.In-1] += packets * way.size
-				l.flows[h.In-1] += way.data
+				l.total += packets * dir.size
+				l.ports[h.In-1] += packets * dir.size
+				l.flows[h.In-1] += dir.data
 				if l.fires(int(h.In - 1)) {
 					return ""
 				}

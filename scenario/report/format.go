@@ -14,14 +14,14 @@ import (
 
 // digits prints v, which is not negative, with about three significant digits.
 func digits(v float64) string {
-	places := 2
+	decimals := 2
 	switch {
 	case v == math.Trunc(v) || v >= 99.95:
-		places = 0
+		decimals = 0
 	case v >= 9.995:
-		places = 1
+		decimals = 1
 	}
-	return strconv.FormatFloat(v, 'f', places, 64)
+	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
 // scaled prints v in the largest of the units that are 1000 apart.

@@ -33,14 +33,14 @@ type Config struct {
 	EgressLimit model.Bytes
 
 	// HPCC selects the accounting of the HPCC simulator as it is. It differs
-	// from ours in three ways:
+	// from ours in three respects:
 	//   - reserve and headroom are set aside for one queue of each port but
 	//     granted to every queue, so two busy priorities on a port can hold
 	//     more than the buffer has;
 	//   - a packet that its reserve would hold is dropped all the same when it
 	//     is larger than both the threshold and what is left of headroom;
 	//   - at a threshold of zero every arrival pauses its sender, though its
-	//     reserve has room.
+	//     reserve is not full.
 	HPCC bool
 
 	Ports []Port // Ports[i] is port i+1

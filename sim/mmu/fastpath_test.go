@@ -61,8 +61,8 @@ func TestFastPathEqualsSlowPath(t *testing.T) {
 		if err != nil {
 			return
 		}
-		twin, _ := New(c)
-		short, long := user{b, true}, user{twin, false}
+		reference, _ := New(c)
+		fast, slow := user{b, true}, user{reference, false}
 		type packet struct {
 			port model.PortID
 			prio model.Priority
@@ -73,7 +73,7 @@ func TestFastPathEqualsSlowPath(t *testing.T) {
 			if len(inside) > 0 && rapid.Bool().Draw(t, "leave") {
 				p := inside[0]
 				inside = inside[1:]
-				if got, want := short.leave(p.port, p.prio, p.size), long.leave(p.port, p.prio, p.size); got != want {
+				if got, want := fast.leave(p.port, p.prio, p.size), slow.leave(p.port, p.prio, p.size); got != want {
 					t.Fatalf("after %v left its sender is paused: %v; want %v", p, got, want)
 				}
 			} else {
@@ -84,27 +84,27 @@ func TestFastPathEqualsSlowPath(t *testing.T) {
 				}
 				// A link that is cut forgets pauses, whatever the buffer holds.
 				if stop := rapid.IntRange(0, 9).Draw(t, "pause"); stop < 2 {
-					short.SetPaused(p.port, p.prio, stop == 1)
-					long.SetPaused(p.port, p.prio, stop == 1)
+					fast.SetPaused(p.port, p.prio, stop == 1)
+					slow.SetPaused(p.port, p.prio, stop == 1)
 				}
 				queued := model.Bytes(rapid.IntRange(0, 100).Draw(t, "queued"))
-				passes, before := b.FitsUnqueued(p.port, p.prio, p.size), short.state()
-				in, paused := short.arrive(p.port, p.prio, queued, p.size)
-				if wantIn, want := long.arrive(p.port, p.prio, queued, p.size); in != wantIn || paused != want {
+				passes, before := b.FitsUnqueued(p.port, p.prio, p.size), fast.state()
+				in, paused := fast.arrive(p.port, p.prio, queued, p.size)
+				if wantIn, want := slow.arrive(p.port, p.prio, queued, p.size); in != wantIn || paused != want {
 					t.Fatalf("%v: let in %v, paused %v; want %v, %v", p, in, paused, wantIn, want)
 				}
 				switch {
 				case passes:
-					short.leave(p.port, p.prio, p.size)
-					long.leave(p.port, p.prio, p.size)
-					if !in || paused || b.Paused(p.port, p.prio) || !slices.Equal(short.state(), before) {
-						t.Fatalf("%v passes: let in %v, paused %v, then holds %v; want %v", p, in, paused, short.state(), before)
+					fast.leave(p.port, p.prio, p.size)
+					slow.leave(p.port, p.prio, p.size)
+					if !in || paused || b.Paused(p.port, p.prio) || !slices.Equal(fast.state(), before) {
+						t.Fatalf("%v passes: let in %v, paused %v, then holds %v; want %v", p, in, paused, fast.state(), before)
 					}
 				case in && c.Accounted>>p.prio&1 == 1:
 					inside = append(inside, p)
 				}
 			}
-			if got, want := short.state(), long.state(); !slices.Equal(got, want) {
+			if got, want := fast.state(), slow.state(); !slices.Equal(got, want) {
 				t.Fatalf("the fast path holds %v; want %v", got, want)
 			}
 		}
