@@ -138,7 +138,8 @@ func (c *checker) findPartitions() {
 	for i := range first[:min(len(first), 4)] {
 		parts = append(parts, plural.Count(sizes[i], "node")+" with "+c.name(first[i]))
 	}
-	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is partitioned into %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
+	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is partitioned into %d parts: %s",
+		len(first), strings.Join(parts, ", ")), first, nil})
 }
 
 // findDetours finds static routes off the shortest paths.

@@ -283,7 +283,8 @@ func (c *checker) reportLoops() {
 		if len(l.to) > 1 {
 			to += fmt.Sprintf(" and %d other destinations", len(l.to)-1)
 		}
-		c.addFinding(Finding{Fault, Loop, fmt.Sprintf("forwarding loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
+		c.addFinding(Finding{Fault, Loop, fmt.Sprintf("forwarding loop %s for packets to %s",
+			strings.Join(names, " > "), to), l.nodes, nil})
 	}
 }
 
@@ -304,6 +305,7 @@ func (c *checker) reportReach() {
 		}
 	}
 	if len(c.lostNets) > 0 {
-		c.addFinding(Finding{Fault, Unreachable, fmt.Sprintf("some hosts cannot reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
+		c.addFinding(Finding{Fault, Unreachable, fmt.Sprintf("some hosts cannot reach %s",
+			strings.Join(c.lostNets, ", ")), nil, nil})
 	}
 }

@@ -41,7 +41,8 @@ func checkRange(param string, v, low, high int) error {
 // large together, before memory is spent on them.
 func checkSize(nodes, links int) error {
 	if nodes > MaxNodes || links > MaxLinks {
-		return &ParamError{Msg: fmt.Sprintf("fabric of %d nodes and %d links, want at most %d and %d", nodes, links, MaxNodes, MaxLinks)}
+		return &ParamError{Msg: fmt.Sprintf("fabric of %d nodes and %d links, want at most %d and %d",
+			nodes, links, MaxNodes, MaxLinks)}
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 
 func checkFabricName(name string) error {
 	if name != "" && !validName(name, "-_. ") {
-		return fmt.Errorf("fabric name %q, want at most 63 letters, digits, '-', '_', '.' or spaces, first a letter or digit", name)
+		return fmt.Errorf("fabric name %q, want at most 63 letters, digits, '-', '_', '.' or spaces, first a letter or digit",
+			name)
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func (b *Builder) checkLink(a, z End, s LinkSpec) error {
 			continue
 		}
 		if !validName(e.Port, "-_./") {
-			return fmt.Errorf("%s: port name %q, want 1 to 63 letters, digits, '-', '_', '.' or '/', first a letter or digit", what, e.Port)
+			return fmt.Errorf("%s: port name %q, want 1 to 63 letters, digits, '-', '_', '.' or '/', first a letter or digit",
+				what, e.Port)
 		}
 		if b.portNames[portName{e.Node, e.Port}] {
 			return fmt.Errorf("%s: port %s:%s is taken, want a free port", what, b.f.nodes[e.Node].Name, e.Port)

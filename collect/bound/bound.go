@@ -21,7 +21,8 @@ type Load float64
 func (l Load) overwritten() float64 { return -math.Expm1(-float64(l)) }
 
 // KnownCopies bounds the failure of a key with n copies, when the slot of another
-// key matches with probability match: 2^-b for Key-Write with a checksum of b bits, ((|V|+1)·2^-b)^B for Postcarding. Then Empty is (1)+(2)+(3), or
+// key matches with probability match: 2^-b for Key-Write with a checksum of b
+// bits, ((|V|+1)·2^-b)^B for Postcarding. Then Empty is (1)+(2)+(3), or
 // (9)+(10)+(11), and Wrong is (4) or (12). (The main text's (5) to (8) lack a
 // pair of brackets around |V|+1.)
 func KnownCopies(l Load, n int, match float64) Bound {

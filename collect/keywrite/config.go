@@ -85,7 +85,8 @@ func (c Config) Validate() error {
 	case c.Value != 4 && c.Value != 12 && c.Value != 28:
 		return fmt.Errorf("keywrite: value of %d bytes, want 4, 12 or 28 with the prototype's layout", c.Value)
 	case c.Check != 32 || c.Seed != 0:
-		return fmt.Errorf("keywrite: checksum of %d bits with seed %d, want 32 and 0 with the prototype's layout", c.Check, c.Seed)
+		return fmt.Errorf("keywrite: checksum of %d bits with seed %d, want 32 and 0 with the prototype's layout",
+			c.Check, c.Seed)
 	}
 	return nil
 }

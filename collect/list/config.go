@@ -98,7 +98,8 @@ func (c Config) Validate() error {
 		case k.Entry < 1 || k.Entry > maxEntry:
 			return fmt.Errorf("list: class %d has entries of %d bytes, want 1 to %d", i, k.Entry, maxEntry)
 		case k.Capacity <= c.Batch || k.Capacity > math.MaxInt32:
-			return fmt.Errorf("list: class %d has a capacity of %d entries, want more than a batch of %d and at most %d", i, k.Capacity, c.Batch, math.MaxInt32)
+			return fmt.Errorf("list: class %d has a capacity of %d entries, want more than a batch of %d and at most %d",
+				i, k.Capacity, c.Batch, math.MaxInt32)
 		case int64(k.Lists) > (math.MaxInt64/2-size)/k.ring():
 			return fmt.Errorf("list: class %d exceeds the address space", i)
 		}

@@ -85,7 +85,8 @@ func (c Config) Validate() error {
 	case !slothash.IsPrototypeSlots(c.Chunks):
 		return fmt.Errorf("postcard: %d chunks, want a power of two up to 2^31 with the prototype's layout", c.Chunks)
 	case c.Hops != protoHops || c.Bits != 32 || c.Seed != 0:
-		return fmt.Errorf("postcard: %d hops of %d bits with seed %d, want 5 of 32 and 0 with the prototype's layout", c.Hops, c.Bits, c.Seed)
+		return fmt.Errorf("postcard: %d hops of %d bits with seed %d, want 5 of 32 and 0 with the prototype's layout",
+			c.Hops, c.Bits, c.Seed)
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 		return nil, fmt.Errorf("rdma: window of %d packets, want a power of two up to 2^22", cfg.Window)
 	}
 	if cfg.Timeout <= 0 || cfg.Retries < 0 {
-		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want a timeout above 0 and at least 0 retries", cfg.Timeout, cfg.Retries)
+		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want a timeout above 0 and at least 0 retries",
+			cfg.Timeout, cfg.Retries)
 	}
 	q := &Requester{cfg: cfg, local: local, ring: make([][]byte, cfg.Window)}
 	// One block; a slot holds the largest packet.

@@ -104,7 +104,8 @@ func (h Header) checkSame(want Header) error {
 		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, h.Kind, want.Kind)
 	}
 	if h.Size != want.Size || !bytes.Equal(h.Geometry, want.Geometry) {
-		return fmt.Errorf("%w: it holds %d bytes of %s %s, want %d bytes of %s", ErrMismatch, h.Size, h.Kind, h.Geometry, want.Size, want.Geometry)
+		return fmt.Errorf("%w: it holds %d bytes of %s %s, want %d bytes of %s",
+			ErrMismatch, h.Size, h.Kind, h.Geometry, want.Size, want.Geometry)
 	}
 	return nil
 }

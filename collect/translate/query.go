@@ -24,7 +24,8 @@ type Query struct {
 // hold the answers.
 func (q Query) Check(plan *Plan) error {
 	if q.Bits < 1 || int(q.Shift)+int(q.Bits) > 32 {
-		return fmt.Errorf("translate: query sums bits %d to %d, want 1 to 32 bits of a value", q.Shift, int(q.Shift)+int(q.Bits))
+		return fmt.Errorf("translate: query sums bits %d to %d, want 1 to 32 bits of a value",
+			q.Shift, int(q.Shift)+int(q.Bits))
 	}
 	if plan.Postcards == nil {
 		return fmt.Errorf("translate: query needs memory for postcards")
@@ -35,7 +36,8 @@ func (q Query) Check(plan *Plan) error {
 	}
 	class, _ := plan.Lists[i].Class(id)
 	if want := MatchSize(plan.Postcards.Config().Hops); class.Entry < want {
-		return fmt.Errorf("translate: query answers to list %d with entries of %d bytes, want at least %d", q.List, class.Entry, want)
+		return fmt.Errorf("translate: query answers to list %d with entries of %d bytes, want at least %d",
+			q.List, class.Entry, want)
 	}
 	return nil
 }

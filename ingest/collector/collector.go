@@ -194,7 +194,10 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 		return err
 	}
 	for i, conn := range conns {
-		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, routerLock: hold, tap: c.cfg.Tap}
+		w := &worker{
+			conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...),
+			answerPort: c.cfg.AnswerPort, routerLock: hold, tap: c.cfg.Tap,
+		}
 		if i < len(c.shards) {
 			w.ticked = c.shards[i]
 		}

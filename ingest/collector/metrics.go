@@ -12,21 +12,27 @@ import (
 type exporter struct{ c *Collector }
 
 var (
-	lossDesc       = prometheus.NewDesc("weft_collect_lost_total", "Losses, by stage, reason and unit.", []string{"stage", "reason", "unit"}, nil)
-	reportsDesc    = prometheus.NewDesc("weft_collect_reports_total", "Reports stored, by primitive.", []string{"primitive"}, nil)
-	datagramsDesc  = prometheus.NewDesc("weft_collect_datagrams_total", "Datagrams received.", nil, nil)
-	bytesDesc      = prometheus.NewDesc("weft_collect_bytes_total", "Bytes of datagrams received.", nil, nil)
-	pathsDesc      = prometheus.NewDesc("weft_collect_paths_total", "Paths written, by reason for leaving the cache.", []string{"reason"}, nil)
+	lossDesc = prometheus.NewDesc("weft_collect_lost_total",
+		"Losses, by stage, reason and unit.", []string{"stage", "reason", "unit"}, nil)
+	reportsDesc = prometheus.NewDesc("weft_collect_reports_total",
+		"Reports stored, by primitive.", []string{"primitive"}, nil)
+	datagramsDesc = prometheus.NewDesc("weft_collect_datagrams_total", "Datagrams received.", nil, nil)
+	bytesDesc     = prometheus.NewDesc("weft_collect_bytes_total", "Bytes of datagrams received.", nil, nil)
+	pathsDesc     = prometheus.NewDesc("weft_collect_paths_total",
+		"Paths written, by reason for leaving the cache.", []string{"reason"}, nil)
 	batchesDesc    = prometheus.NewDesc("weft_collect_list_batches_total", "Writes to lists.", nil, nil)
 	matchesDesc    = prometheus.NewDesc("weft_collect_query_matches_total", "Matches of standing queries.", nil, nil)
 	noticesDesc    = prometheus.NewDesc("weft_collect_notices_total", "Immediate reports announced.", nil, nil)
 	reportersDesc  = prometheus.NewDesc("weft_collect_reporters", "Reporters with tracked sequence numbers.", nil, nil)
 	restartsDesc   = prometheus.NewDesc("weft_collect_reporter_restarts_total", "Restarts of reporters.", nil, nil)
 	memoryDesc     = prometheus.NewDesc("weft_memory_bytes", "Size of a memory.", []string{"kind", "index"}, nil)
-	operationsDesc = prometheus.NewDesc("weft_rocev2_operations_total", "RDMA operations executed.", []string{"operation"}, nil)
-	peersDesc      = prometheus.NewDesc("weft_rocev2_peers", "Translators connected.", nil, nil)
-	linkDesc       = prometheus.NewDesc("weft_translate_link_up", "Whether a collector is connected.", []string{"collector"}, nil)
-	writesDesc     = prometheus.NewDesc("weft_memory_writes_total", "Slots written since the last reset, each copy counted.", []string{"kind", "index"}, nil)
+	operationsDesc = prometheus.NewDesc("weft_rocev2_operations_total",
+		"RDMA operations executed.", []string{"operation"}, nil)
+	peersDesc = prometheus.NewDesc("weft_rocev2_peers", "Translators connected.", nil, nil)
+	linkDesc  = prometheus.NewDesc("weft_translate_link_up",
+		"Whether a collector is connected.", []string{"collector"}, nil)
+	writesDesc = prometheus.NewDesc("weft_memory_writes_total",
+		"Slots written since the last reset, each copy counted.", []string{"kind", "index"}, nil)
 )
 
 // Describe implements prometheus.Collector.

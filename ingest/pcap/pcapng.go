@@ -84,7 +84,8 @@ func (p *Reader) readBlock(pkt *Packet, kind, size uint32) (done bool, err error
 		return false, err
 	}
 	if p.order.Uint32(b[size:]) != size+12 {
-		return false, fmt.Errorf("%w: block of %d bytes with a trailing length of %d", ErrCorrupt, size+12, p.order.Uint32(b[size:]))
+		return false, fmt.Errorf("%w: block of %d bytes with a trailing length of %d",
+			ErrCorrupt, size+12, p.order.Uint32(b[size:]))
 	}
 	b = b[:size]
 	switch kind {

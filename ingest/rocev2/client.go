@@ -304,7 +304,8 @@ func (c *Client) applyOffer(o offer) error {
 	}
 	for i, r := range o.reply.Regions {
 		if was := c.regs[i]; r.Kind != was.Kind || !bytes.Equal(r.Geometry, was.Geometry) {
-			return fmt.Errorf("rocev2: region %d is a %s %s, want a %s %s as before", i, r.Kind, r.Geometry, was.Kind, was.Geometry)
+			return fmt.Errorf("rocev2: region %d is a %s %s, want a %s %s as before",
+				i, r.Kind, r.Geometry, was.Kind, was.Geometry)
 		}
 	}
 	_, at, err := o.reply.plan()

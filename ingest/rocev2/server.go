@@ -68,7 +68,8 @@ type ServerStats struct {
 
 // NewServer opens sockets for memory, and starts nothing. notify, which may be
 // nil, is called for immediate writes.
-func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primitive, uint32), log *slog.Logger) (*Server, error) {
+func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primitive, uint32),
+	log *slog.Logger) (*Server, error) {
 	if a := cfg.RoCE.Addr(); !a.IsValid() || a.IsUnspecified() {
 		return nil, fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", cfg.RoCE)
 	}
@@ -172,7 +173,8 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 				s.serveConnection(ctx, conn)
 			})
 		default:
-			s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open", maxExchanges))
+			s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open",
+				maxExchanges))
 			_ = conn.Close()
 		}
 	}

@@ -82,7 +82,8 @@ func ParseAs(format Format, name string, data []byte) (*Document, error) {
 	case Containerlab:
 		return parseContainerlab(name, data)
 	default:
-		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc or containerlab", format)}
+		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc or containerlab",
+			format)}
 	}
 }
 
