@@ -113,7 +113,7 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 			return err
 		}
 		cfg.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
-			r.RecordDatagram(capture.DTA, stored, at, from, c.Addr(), datagram)
+			r.RecordDatagram("dta", stored, at, from, c.Addr(), datagram)
 		}
 		cfg.Recorded = r.Stats
 		writing, end := context.WithCancel(context.WithoutCancel(ctx))

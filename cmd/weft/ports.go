@@ -28,7 +28,7 @@ type portsFlags struct {
 	steps, top int
 	svg        string
 	congested  string
-	silent     bool
+	silent     time.Duration
 	adaptive   bool
 }
 
@@ -43,7 +43,7 @@ counters.
 
 --port shows one port over time. --congested lists the ports whose queue reached a
 depth. --heat draws a heatmap of all ports over time. --silent lists ports that carry
-traffic but are not reported by labels (exit code 3 if there are any).
+traffic, but that labels have not reported for a time (exit code 3 if there are any).
 
 With FILE it runs that scenario in the simulator. Otherwise it queries a controller
 (--server).`,
@@ -52,7 +52,8 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
   weft ports --heat --metric load_bps --last 1m --svg heat.svg
   weft ports examples/labels.yaml
   weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
-  weft ports examples/labels.yaml --heat --svg heat.svg`,
+  weft ports examples/labels.yaml --heat --svg heat.svg
+  weft ports examples/labels.yaml --silent 500us`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
@@ -69,7 +70,7 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
 	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
-	fl.BoolVar(&f.silent, "silent", false, "list ports that carry traffic but are not reported by labels")
+	fl.DurationVar(&f.silent, "silent", 0, "list ports that carry traffic but were not reported by labels for this long, e.g. 100ms")
 	return cmd
 }
 
@@ -79,11 +80,13 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return usagef("--step %v, want 0 or more", f.step)
 	case f.steps < 1 || f.steps > maxHeatSteps:
 		return usagef("--steps %d, want 1 to %d", f.steps, maxHeatSteps)
+	case f.silent < 0:
+		return usagef("--silent %v, want more than 0", f.silent)
 	case f.svg != "" && !f.heat:
 		return usagef("--svg needs --heat")
 	}
 	selected := 0
-	for _, set := range []bool{f.heat, f.port != "", f.congested != "", f.silent} {
+	for _, set := range []bool{f.heat, f.port != "", f.congested != "", f.silent > 0} {
 		if set {
 			selected++
 		}
@@ -115,7 +118,7 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if selected == 0 || f.silent {
+	if selected == 0 || f.silent > 0 {
 		if f.timeRange != (rangeFlags{}) {
 			return usagef("--last, --from and --to need --port, --congested or --heat; the list of ports is the current state")
 		}
@@ -137,12 +140,9 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 // maxHeatSteps is also the API's limit.
 const maxHeatSteps = 600
 
-// silentAfter is how long labels may not report a port that carries traffic.
-const silentAfter = 100 * time.Millisecond
-
-// isSilent reports whether a port carries traffic that no label reports.
-func isSilent(p *api.PortState) bool {
-	return p.LoadBps > 0 && (p.AgeMs < 0 || p.AgeMs > float64(silentAfter)/float64(time.Millisecond))
+// isSilent reports whether a port carries traffic that no label reported for a time.
+func isSilent(p *api.PortState, after time.Duration) bool {
+	return p.LoadBps > 0 && (p.AgeMs < 0 || p.AgeMs > float64(after)/float64(time.Millisecond))
 }
 
 // portNames returns the names of all ports: "tor6 Ethernet8 → leaf6".
@@ -183,7 +183,7 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	unreported := 0
 	for i := range state.Ports {
 		p := &state.Ports[i]
-		if f.node != "" && p.Node != f.node || f.silent && !isSilent(p) {
+		if f.node != "" && p.Node != f.node || f.silent > 0 && !isSilent(p, f.silent) {
 			known = known || p.Node == f.node
 			continue
 		}
@@ -192,7 +192,7 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 		name := names[api.PortRef{Node: p.Node, Port: p.Port}]
 		if p.AgeMs < 0 {
 			unreported++
-			if f.silent {
+			if f.silent > 0 {
 				rows.row(name, "-", "-", model.FormatShare(p.LoadShare), model.FormatShare(p.PausedShare), p.LostPackets, "never reported")
 			}
 			continue
@@ -209,15 +209,15 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	} else {
 		err = f.printPortTable(cmd.OutOrStdout(), t, &rows, &shown, unreported)
 	}
-	if err == nil && f.silent && len(shown.Ports) > 0 {
+	if err == nil && f.silent > 0 && len(shown.Ports) > 0 {
 		err = errFault
 	}
 	return err
 }
 
 func (f *portsFlags) printPortTable(w io.Writer, t *target, rows *table, shown *api.State, unreported int) error {
-	if f.silent && len(shown.Ports) == 0 {
-		_, err := fmt.Fprintf(w, "labels report every port that carries traffic, at %s\n", t.clock(shown.Time))
+	if f.silent > 0 && len(shown.Ports) == 0 {
+		_, err := fmt.Fprintf(w, "labels reported every port that carries traffic in the last %v before %s\n", f.silent, t.clock(shown.Time))
 		return err
 	}
 	if err := rows.print(w); err != nil {

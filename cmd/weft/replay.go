@@ -15,6 +15,8 @@ import (
 
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
@@ -25,8 +27,7 @@ type replayFlags struct {
 	topology string
 	store    string
 	spans    []string
-	to       string
-	toINT    string
+	to       map[source.Kind]*string // destinations, by flag
 	speed    string
 }
 
@@ -62,8 +63,10 @@ Without any of these it prints a summary of the files.`,
 	fl.StringVar(&f.topology, "topology", "", "topology file, instead of the configuration's")
 	fl.StringVar(&f.store, "store", "", "write records to this DuckDB file (default: none)")
 	fl.StringArrayVar(&f.spans, "span", nil, "SWITCH=FILE of plain packets mirrored by one switch; repeatable")
-	fl.StringVar(&f.to, "to", "", "send DTA reports to this address, udp://HOST:PORT")
-	fl.StringVar(&f.toINT, "to-int", "", "send INT reports to this address, udp://HOST:PORT")
+	f.to = map[source.Kind]*string{}
+	for _, src := range udpSources() {
+		f.to[src.Kind] = fl.String(sendFlag(src.Kind), "", "send "+src.Title+" to this address, udp://HOST:PORT")
+	}
 	fl.StringVar(&f.speed, "speed", "1", "with --to: recorded seconds per real second, or max")
 	return cmd
 }
@@ -77,7 +80,7 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	defer stop()
 	cmd.SetContext(ctx)
 	analyse := f.config != "" || f.topology != ""
-	switch send := f.to != "" || f.toINT != ""; {
+	switch send := f.sends(); {
 	case send && (analyse || f.store != ""):
 		return usagef("--to and --to-int send reports to a service, and cannot be combined with --config, --topology or --store")
 	case !send && cmd.Flags().Changed("speed"):
@@ -129,12 +132,11 @@ func parseTarget(flag, text string) (netip.AddrPort, error) {
 }
 
 func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (err error) {
-	var cfg capture.SendConfig
-	if cfg.To[capture.DTA], err = parseTarget("to", f.to); err != nil {
-		return err
-	}
-	if cfg.To[capture.INT], err = parseTarget("to-int", f.toINT); err != nil {
-		return err
+	cfg := capture.SendConfig{To: map[source.Kind]netip.AddrPort{}}
+	for kind, text := range f.to {
+		if cfg.To[kind], err = parseTarget(sendFlag(kind), *text); err != nil {
+			return err
+		}
 	}
 	if f.speed != "max" {
 		cfg.Speed, err = strconv.ParseFloat(f.speed, 64)
@@ -159,24 +161,60 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 			Took time.Duration `json:"took_ns"`
 		}{sent, time.Since(start)})
 	}
-	for k, n := range sent.Datagrams {
-		if n > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "%d %s reports sent to %v\n", n, strings.ToUpper(capture.Kind(k).String()), cfg.To[k])
+	for _, k := range sources.Kinds() {
+		if n := sent.Datagrams[k]; n > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "%d %s reports sent to %v\n", n, strings.ToUpper(string(k)), cfg.To[k])
 		}
 	}
-	for k, n := range sent.Skipped {
-		if n > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skipped[k])
+	for _, k := range sources.Kinds() {
+		if n := sent.Skipped[k]; n > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skippedBecause(k))
 		}
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span), model.FormatDuration(time.Since(start)))
 	return err
 }
 
-// skipped is why packets of a kind are not sent.
-var skipped = [capture.NumKinds]string{
-	capture.Other: "not reports", capture.DTA: "DTA reports, want --to", capture.INT: "INT reports, want --to-int",
-	capture.ERSPAN: "ERSPAN mirrors, want --config", capture.SPAN: "mirrored packets, want --config",
+// udpSources are the sources whose reports can be sent.
+func udpSources() (list []source.Source) {
+	for _, src := range sources.All() {
+		if src.Proto == model.UDP {
+			list = append(list, src)
+		}
+	}
+	return list
+}
+
+// sendFlag is the flag of the address that reports of a kind are sent to.
+func sendFlag(k source.Kind) string {
+	if k == sources.DTA.Kind {
+		return "to"
+	}
+	return "to-" + string(k)
+}
+
+// sends reports whether there is an address to send to.
+func (f *replayFlags) sends() bool {
+	for _, text := range f.to {
+		if *text != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// skippedBecause is why packets of a kind are not sent.
+func skippedBecause(k source.Kind) string {
+	src, known := sources.ByKind(k)
+	switch {
+	case known && src.Proto == model.UDP:
+		return src.Title + ", want --" + sendFlag(k)
+	case known:
+		return src.Title + ", want --config"
+	case k == source.SPAN:
+		return "mirrored packets, want --config"
+	}
+	return "not reports"
 }
 
 func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input) (err error) {

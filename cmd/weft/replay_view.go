@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -67,8 +68,8 @@ type surveyView struct {
 
 func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
 	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets, Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{}}
-	for k, n := range s.Kinds {
-		v.Reports[capture.Kind(k).String()] = n
+	for _, k := range sources.Kinds() {
+		v.Reports[string(k)] = s.Kinds[k]
 	}
 	for _, err := range s.Broken {
 		v.Broken = append(v.Broken, err.Error())
