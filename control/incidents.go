@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -137,27 +135,19 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	}
 }
 
-// sentence says what happened.
+// sentence returns what happened: the headline, and the evidence of the cause.
 func (c *Controller) sentence(in *incident.Incident) string {
-	hurt := ""
-	if n := len(in.Flows); n > 0 {
-		hurt = " It hurts " + plural.Count(n, "flow")
-		if n == incident.MaxFlows {
-			hurt += " or more"
-		}
-		if jobs := c.affectedJobs(in.Flows); len(jobs) > 0 {
-			hurt += ", and so " + strings.Join(jobs, ", ")
-		}
-		hurt += "."
+	text := in.Headline(c.fabric, c.affectedJobs(in.Flows))
+	if in.Text != "" {
+		text += " " + capitalize(strings.TrimSuffix(in.Text, ".")) + "."
 	}
-	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s, at %s, for %v. %s.%s", in.Cause.Title(), c.portName(in.Location), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
+	return text
 }
 
 // capitalize begins a sentence, unless it begins with a name.
 func capitalize(s string) string {
 	word, _, _ := strings.Cut(s, " ")
-	if strings.ContainsAny(word, ":>0123456789") {
+	if strings.ContainsAny(word, ":0123456789") {
 		return s
 	}
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]

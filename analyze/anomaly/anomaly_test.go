@@ -57,8 +57,8 @@ func TestRowsAreComplete(t *testing.T) {
 		}
 	}
 	for i := range causes {
-		if c := Cause(i); c.Remedy() == "" || len(c.Sources()) == 0 {
-			t.Errorf("cause %v: remedy %q, sources %v; want both", c, c.Remedy(), c.Sources())
+		if c := Cause(i); c.Remedy() == "" || c.Headline() == "" || len(c.Sources()) == 0 {
+			t.Errorf("cause %v: remedy %q, headline %q, sources %v; want all", c, c.Remedy(), c.Headline(), c.Sources())
 		}
 	}
 }
@@ -86,6 +86,7 @@ func TestPlaceholdersAreKnown(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range []string{
 		"victim", "port", "switch", "host", "culprits", "detail", "evidence", "ports", "observed", "trigger", "fault",
+		"location", "senders", "congest",
 	} {
 		known["{"+name+"}"] = true
 	}
@@ -100,6 +101,9 @@ func TestPlaceholdersAreKnown(t *testing.T) {
 	}
 	for i := range roots {
 		texts = append(texts, roots[i].trigger)
+	}
+	for i := range causes {
+		texts = append(texts, causes[i].headline)
 	}
 	for _, text := range texts {
 		for _, name := range regexp.MustCompile(`\{[^}]*\}`).FindAllString(text, -1) {

@@ -34,6 +34,7 @@ type rootRow struct {
 // causeRow is a cause of incidents.
 type causeRow struct {
 	Row
+	headline string // what happens where, after the title, with placeholders
 	severity Severity
 	family   Family
 	sources  []Source // that can show it, most useful first
@@ -119,6 +120,9 @@ func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Title returns a headline's first words, such as "PFC storm".
 func (c Cause) Title() string { return causes[c].Title }
+
+// Headline returns what happens where, with placeholders.
+func (c Cause) Headline() string { return causes[c].headline }
 
 // Remedy returns what an operator tries first.
 func (c Cause) Remedy() string { return causes[c].Remedy }

@@ -5,7 +5,8 @@ package anomaly
 // about the flows that congest it, {detail} the detail in brackets or nothing,
 // {evidence} the last piece of evidence, {ports} the size of a deadlock cycle,
 // {observed} how often it was seen, {trigger} and {fault} clauses about what
-// triggered it and which route closes it.
+// triggered it and which route closes it. Headlines of causes have {location},
+// {senders}, the hosts of the culprits, and {congest}, the verb that fits them.
 
 // Type is the anomaly of a diagnosis. Types ascend by gravity.
 type Type uint8
@@ -168,6 +169,7 @@ var causes = [NumCauses]causeRow{
 			Name: "imbalance", Title: "ECMP imbalance", Doc: "docs/incidents.md#causes",
 			Remedy: "change the hash seed of the switch, or spread the heavy flows over more connections",
 		},
+		headline: "equal-cost ports of {location} share the load unevenly",
 		severity: Warning, family: LoadSharing, sources: []Source{Flowsets, Labels}, fabricWide: true,
 	},
 	Contention: {
@@ -175,6 +177,7 @@ var causes = [NumCauses]causeRow{
 			Name: "contention", Title: "Flow contention", Doc: "docs/incidents.md#causes",
 			Remedy: "spread the flows over time or over paths; this is load, not a fault",
 		},
+		headline: "{senders} {congest} {location}",
 		severity: Notice, family: Pausing, sources: []Source{Epochs, Labels}, perPort: true,
 		explains: []Cause{DeadLink}, // a congested or paused queue delivers nothing for a while, like a dead link
 	},
@@ -183,6 +186,7 @@ var causes = [NumCauses]causeRow{
 			Name: "stall", Title: "Packets stuck in paused queues", Doc: "docs/incidents.md#causes",
 			Remedy: "find what pauses the port: diagnose a flow that is stuck there (weft diagnose)",
 		},
+		headline: "PFC keeps {location} paused",
 		severity: Warning, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink},
 	},
 	Loss: {
@@ -190,6 +194,7 @@ var causes = [NumCauses]causeRow{
 			Name: "loss", Title: "Silent packet loss", Doc: "docs/incidents.md#causes",
 			Remedy: "take the link or switch out of service and test optics, cables and buffers",
 		},
+		headline: "packets are lost at {location} without a drop counter",
 		severity: Critical, family: PacketLoss, sources: []Source{Flowsets, Traces, Probes},
 	},
 	DeadLink: {
@@ -197,6 +202,7 @@ var causes = [NumCauses]causeRow{
 			Name: "dead-link", Title: "Dead link", Doc: "docs/incidents.md#causes",
 			Remedy: "drain the link and replace the cable or the optics",
 		},
+		headline: "{location} delivers nothing",
 		severity: Critical, family: PacketLoss, sources: []Source{Flowsets, Traces, Probes},
 	},
 	Incast: {
@@ -204,6 +210,7 @@ var causes = [NumCauses]causeRow{
 			Name: "incast", Title: "Incast", Doc: "docs/incidents.md#causes",
 			Remedy: "limit the senders (smaller windows, staggered starts), or check ECN thresholds at the receiver's switch",
 		},
+		headline: "{senders} {congest} {location}",
 		severity: Warning, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink, Imbalance},
 	},
 	SlowReceiver: {
@@ -211,6 +218,7 @@ var causes = [NumCauses]causeRow{
 			Name: "slow-receiver", Title: "Slow receiver", Doc: "docs/incidents.md#causes",
 			Remedy: "check the receiving host: PCIe, memory, cache misses of its NIC",
 		},
+		headline: "{location} receives more than it drains",
 		severity: Warning, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink, Imbalance},
 	},
 	Blackhole: {
@@ -218,6 +226,7 @@ var causes = [NumCauses]causeRow{
 			Name: "blackhole", Title: "Black hole", Doc: "docs/incidents.md#causes",
 			Remedy: "compare the switch's forwarding table with the intended routes and rewrite the entry",
 		},
+		headline: "{location} drops all packets of certain flows",
 		severity: Critical, family: PacketLoss, sources: []Source{Flowsets, Traces, Probes},
 	},
 	WrongRoute: {
@@ -225,6 +234,7 @@ var causes = [NumCauses]causeRow{
 			Name: "wrong-route", Title: "Wrong route", Doc: "docs/incidents.md#causes",
 			Remedy: "restore the intended route on the switch",
 		},
+		headline: "{location} deviates from the intended routes",
 		severity: Critical, family: Forwarding, sources: []Source{Flowsets, Traces}, explains: misrouted,
 	},
 	Deadlock: {
@@ -232,6 +242,7 @@ var causes = [NumCauses]causeRow{
 			Name: "deadlock", Title: "PFC deadlock", Doc: "docs/incidents.md#causes",
 			Remedy: "drain the cycle: restore the intended routes, then reset the pauses of one port of the cycle",
 		},
+		headline: "paused queues wait for each other at {location}",
 		severity: Critical, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink, Imbalance},
 	},
 	Storm: {
@@ -239,6 +250,7 @@ var causes = [NumCauses]causeRow{
 			Name: "storm", Title: "PFC storm", Doc: "docs/incidents.md#causes",
 			Remedy: "isolate the host: disable its port or PFC on it, then replace its NIC or firmware",
 		},
+		headline: "{location} pauses its switch port without end",
 		severity: Critical, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink, Imbalance},
 	},
 	Loop: {
@@ -246,6 +258,7 @@ var causes = [NumCauses]causeRow{
 			Name: "loop", Title: "Forwarding loop", Doc: "docs/incidents.md#causes",
 			Remedy: "restore the intended routes on the switches of the loop",
 		},
+		headline: "packets loop at {location}",
 		severity: Critical, family: Forwarding, sources: []Source{Flowsets, Traces}, explains: misrouted,
 	},
 }
