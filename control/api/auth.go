@@ -83,7 +83,8 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 		t := &cfg.Tenants[i]
 		switch {
 		case cfg.Token == "":
-			return nil, fmt.Errorf("api: tenant %q without an operator token, want one: without it every caller is the operator", t.Name)
+			return nil, fmt.Errorf("api: tenant %q without an operator token, want one: "+
+				"without it every caller is the operator", t.Name)
 		case len(t.Token) < minToken:
 			return nil, fmt.Errorf("api: token of tenant %q has %d characters, want at least %d", t.Name, len(t.Token), minToken)
 		case len(t.Prefixes)+len(t.Hosts) == 0:
@@ -108,7 +109,8 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 const minToken = 16
 
 func newCaller(token string, t *Tenant) *caller {
-	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t, diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst}}
+	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t,
+		diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst}}
 }
 
 // identify returns the caller of a request by its bearer token, or nil. It
@@ -163,7 +165,8 @@ func allowTenants(op *huma.Operation) { op.Metadata = map[string]any{tenantKey: 
 func (s *Server) checkAccess(ctx huma.Context, next func(huma.Context)) {
 	if callerOf(ctx.Context()).tenant != nil && ctx.Operation().Metadata[tenantKey] != true {
 		s.metrics.refused.WithLabelValues("tenant").Inc()
-		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "a tenant may only report its own slow flows and read their diagnoses")
+		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden,
+			"a tenant may only report its own slow flows and read their diagnoses")
 		return
 	}
 	next(ctx)

@@ -86,7 +86,8 @@ func (c *Config) check() error {
 	if c.Pprof != "" {
 		host, _, err := net.SplitHostPort(c.Pprof)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			return fmt.Errorf("api: pprof %q, want a loopback address such as 127.0.0.1:6060: profiles expose memory contents", c.Pprof)
+			return fmt.Errorf("api: pprof %q, want a loopback address such as 127.0.0.1:6060: "+
+				"profiles expose memory contents", c.Pprof)
 		}
 	}
 	return nil

@@ -89,7 +89,8 @@ func (s *Server) counterRoutes() {
 			}
 			return s.deps.CounterAdmin.AddCounter(ctx, in.Body)
 		})
-	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", coalesced(s, "get-counter", s.counterSeries))
+	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time",
+		coalesced(s, "get-counter", s.counterSeries))
 	del(s, "/counters/{name}", "remove-counter", "Counters", "Delete a counter",
 		func(ctx context.Context, in *counterName) error {
 			if s.deps.CounterAdmin == nil {
@@ -119,7 +120,8 @@ func (s *Server) counterSeries(ctx context.Context, in *counterInput) (c Counter
 	c = CounterSeries{Counter: all[i], From: q.From, To: q.To, Series: []CounterPoint{}}
 	next, _, err := walkRecords(ctx, s, s.deps.Records.Counters, q, func(r *record.Counter) bool {
 		c.Series = append(c.Series, CounterPoint{
-			Time: r.Time, PeriodNs: int64(r.Period), CounterValue: CounterValue{Packets: r.Packets, Bytes: r.Bytes, Flows: r.Flows},
+			Time: r.Time, PeriodNs: int64(r.Period),
+			CounterValue: CounterValue{Packets: r.Packets, Bytes: r.Bytes, Flows: r.Flows},
 		})
 		return len(c.Series) < maxPoints
 	})

@@ -128,7 +128,8 @@ func (s *Server) diagnosisRoutes() {
 				return s.newDiagnosis(r), true
 			})
 		}))
-	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents", "One diagnosis with its provenance graph, or the graph as dot or SVG")
+	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents",
+		"One diagnosis with its provenance graph, or the graph as dot or SVG")
 	op.Responses = jsonResponse[DiagnosisDetail](s)
 	for _, typ := range []string{"text/vnd.graphviz", "image/svg+xml"} {
 		op.Responses["200"].Content[typ] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}

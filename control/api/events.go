@@ -36,7 +36,8 @@ func (s *Server) eventRoutes() {
 		case s.streams <- struct{}{}:
 		default:
 			s.metrics.refused.WithLabelValues("event clients").Inc()
-			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d event streams is reached; retry later", cap(s.streams)))
+			return nil, huma.NewError(http.StatusServiceUnavailable,
+				fmt.Sprintf("the limit of %d event streams is reached; retry later", cap(s.streams)))
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
 			defer func() { <-s.streams }()
@@ -203,7 +204,8 @@ func (f *stateFeed) tick(now time.Time) {
 	d := StateEvent{State: State{Time: next.Time}}
 	d.Nodes = changedItems(f.base.Nodes, next.Nodes, func(a, b NodeState) bool { return a == b })
 	passed := float64(next.Time.Sub(f.base.Time)) / float64(time.Millisecond)
-	d.Ports = changedItems(f.base.Ports, next.Ports, func(a, b PortState) bool { return a.withAge(passed) == b.withAge(0) })
+	d.Ports = changedItems(f.base.Ports, next.Ports,
+		func(a, b PortState) bool { return a.withAge(passed) == b.withAge(0) })
 	d.Full = len(f.base.Ports) != len(next.Ports) || len(f.base.Nodes) != len(next.Nodes)
 	if d.Full {
 		d.State = *next // the topology changed

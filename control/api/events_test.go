@@ -130,7 +130,8 @@ func TestEvents(t *testing.T) {
 	k.change(7, 4711)
 	next(t, events, "state", &st)
 	if st.Full || len(st.Ports) != 1 || st.Ports[0].QueueBytes != 4711 || len(st.Nodes) != 0 {
-		t.Fatalf("a change of one port was sent as %d ports, the first %+v, and %d nodes", len(st.Ports), st.Ports[:1], len(st.Nodes))
+		t.Fatalf("a change of one port was sent as %d ports, the first %+v, and %d nodes", len(st.Ports), st.Ports[:1],
+			len(st.Nodes))
 	}
 	probe, _ := k.StartProbe(t.Context(), ProbeRequest{Kind: "flow", Flow: k.flow(0), Count: 1})
 	mark, _ := k.SetMark(t.Context(), MarkRequest{Host: "h0", DurationMs: 1})
@@ -153,7 +154,8 @@ func checkEvent(t *testing.T, s *Server, e Event, v any) {
 		t.Fatalf("event %s is not in the document", e.event())
 	}
 	var res huma.ValidateResult
-	huma.Validate(doc.Components.Schemas, kinds[i].Properties["data"], huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &res)
+	huma.Validate(doc.Components.Schemas, kinds[i].Properties["data"], huma.NewPathBuffer(nil, 0),
+		huma.ModeReadFromServer, v, &res)
 	for _, err := range res.Errors {
 		t.Errorf("event %s is not as documented: %v", e.event(), err)
 	}
@@ -256,7 +258,8 @@ func TestChangesOfPorts(t *testing.T) {
 		c, _, full := f.subscribe("")
 		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
 		for range rapid.IntRange(1, 20).Draw(rt, "ticks") {
-			n := &State{Time: k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))), Ports: slices.Clone(k.state.Ports)}
+			n := &State{Time: k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))),
+				Ports: slices.Clone(k.state.Ports)}
 			for i := range reported {
 				p := &n.Ports[i]
 				if rapid.Bool().Draw(rt, "reported") {

@@ -55,18 +55,25 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	hosts, switches := nodeNames(f, f.Hosts()), nodeNames(f, f.Switches())
 	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
 	number := func(name string, typ filter.Type, about string, get func(*record.FlowSlot) filter.Value) {
-		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about, Get: filter.SingleValue(get)})
+		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about,
+			Get: filter.SingleValue(get)})
 	}
-	number("flow.packets", filter.Int, "in the slot", func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Packets)} })
-	number("flow.bytes", filter.Bytes, "in the slot", func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Bytes)} })
+	number("flow.packets", filter.Int, "in the slot",
+		func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Packets)} })
+	number("flow.bytes", filter.Bytes, "in the slot",
+		func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Bytes)} })
 	number("flow.rate", filter.Rate, "in the slot", func(r *record.FlowSlot) filter.Value {
 		return filter.Value{Int: int64(float64(r.Bytes) * 8 / max(r.Slot, 1).Seconds())}
 	})
-	number("flow.exact", filter.Bool, "all counters were decoded exactly, not estimated", func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
-	number("flow.hops", filter.Int, "switches on the path", func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
+	number("flow.exact", filter.Bool, "all counters were decoded exactly, not estimated",
+		func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
+	number("flow.hops", filter.Int, "switches on the path",
+		func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
 	fields = append(fields,
-		textField("flow.src", "source host", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
-		textField("flow.dst", "destination host", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
+		textField("flow.src", "source host", hosts,
+			func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
+		textField("flow.dst", "destination host", hosts,
+			func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
 		textField("flow.host", "source or destination host", hosts, func(r *record.FlowSlot, i int) (string, bool) {
 			if i == 0 {
 				return r.Src, true
@@ -84,10 +91,11 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 }
 
 func textField[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
-	return filter.Field[T]{Name: name, Type: filter.Text, About: about, Names: known, Get: func(r *T, i int) (filter.Value, bool) {
-		s, ok := get(r, i)
-		return filter.TextValue(s), ok
-	}}
+	return filter.Field[T]{Name: name, Type: filter.Text, About: about, Names: known,
+		Get: func(r *T, i int) (filter.Value, bool) {
+			s, ok := get(r, i)
+			return filter.TextValue(s), ok
+		}}
 }
 
 // keyFields are the fields of a 5-tuple.
@@ -97,7 +105,8 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 		protos[p.String()] = int64(p)
 	}
 	// add appends a field of the keys for which has is true, with the values of get.
-	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool, get ...func(*model.FlowKey) filter.Value) {
+	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool,
+		get ...func(*model.FlowKey) filter.Value) {
 		f := filter.Field[T]{Name: name, Type: typ, About: about, Get: func(r *T, i int) (filter.Value, bool) {
 			k := key(r)
 			if i >= len(get) || !has(k) {
@@ -156,36 +165,47 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	switches := nodeNames(f, f.Switches())
 	fields := headers.Fields(func(v *traceView) *headers.Frame { return &v.frame })
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
-		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
+		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about,
+			Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
 	}
 	ends := map[string]int64{"unknown": 0, "arrived": 0, "lost": 0, "looped": 0, "unsettled": 0}
-	one("trace.drop", filter.Bool, "last seen before the destination", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "lost") })
-	one("trace.loop", filter.Bool, "visited a switch twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
-	one("trace.hops", filter.Int, "switches that mirrored it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
-	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.LostMirrors) })
-	one("trace.latency", filter.Duration, "from first to last hop, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
-	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
+	one("trace.drop", filter.Bool, "last seen before the destination",
+		func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "lost") })
+	one("trace.loop", filter.Bool, "visited a switch twice",
+		func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
+	one("trace.hops", filter.Int, "switches that mirrored it",
+		func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
+	one("trace.lost", filter.Int, "mirrors known to be missing",
+		func(t *record.Trace) filter.Value { return filter.IntValue(t.LostMirrors) })
+	one("trace.latency", filter.Duration, "from first to last hop, by their clocks",
+		func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
+	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule",
+		func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
 	interfaces := interfaceNumbers(f)
 	one("trace.debug", filter.Bool, "marked by its sender", func(t *record.Trace) filter.Value {
 		return filter.BoolValue(strings.Contains(t.Why, "debug"))
 	})
-	one("trace.protocol", filter.Bool, "of a network protocol: BGP, PFC, RDMA control", func(t *record.Trace) filter.Value {
-		return filter.BoolValue(strings.Contains(t.Why, "protocol"))
-	})
+	one("trace.protocol", filter.Bool, "of a network protocol: BGP, PFC, RDMA control",
+		func(t *record.Trace) filter.Value {
+			return filter.BoolValue(strings.Contains(t.Why, "protocol"))
+		})
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
-		field := filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
-			if i >= len(v.Hops) {
-				return filter.Value{}, false
-			}
-			return get(&v.Hops[i]), true
-		}}
+		field := filter.Field[traceView]{Name: name, Type: filter.Int, About: about,
+			Get: func(v *traceView, i int) (filter.Value, bool) {
+				if i >= len(v.Hops) {
+					return filter.Value{}, false
+				}
+				return get(&v.Hops[i]), true
+			}}
 		if name == "hop.in" || name == "hop.out" {
 			field.Names = interfaces
 		}
 		fields = append(fields, field)
 	}
-	hop("hop.in", "ingress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
-	hop("hop.out", "egress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })
+	hop("hop.in", "ingress port, by number or interface name",
+		func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
+	hop("hop.out", "egress port, by number or interface name",
+		func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })
 	hop("hop.ttl", "outermost IP header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.TTL) })
 	hop("hop.dscp", "outermost IP header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.DSCP) })
 	hop("hop.ecn", "outermost IP header, 3 is CE", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.ECN) })
@@ -197,8 +217,10 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 		return v.Hops[i].Switch, true
 	}
 	fields = append(fields,
-		textField("trace.end", "how the trace ended", ends, func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
-		textField("trace.first", "first switch", switches, func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
+		textField("trace.end", "how the trace ended", ends,
+			func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
+		textField("trace.first", "first switch", switches,
+			func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
 		textField("trace.last", "last switch", switches, func(v *traceView, i int) (string, bool) {
 			if i > 0 {
 				return "", false
@@ -206,12 +228,13 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return at(v, len(v.Hops)-1)
 		}),
 		textField("hop.switch", "a switch on the path", switches, at),
-		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration, About: "from one switch to the next, by their clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
-			if i+1 >= len(v.Hops) {
-				return filter.Value{}, false
-			}
-			return filter.IntValue(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
-		}},
+		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration,
+			About: "from one switch to the next, by their clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
+				if i+1 >= len(v.Hops) {
+					return filter.Value{}, false
+				}
+				return filter.IntValue(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
+			}},
 	)
 	return filter.NewSchema(fields, addrResolver(f))
 }

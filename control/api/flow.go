@@ -95,8 +95,10 @@ type flowInput struct {
 }
 
 func (s *Server) flowRoutes() {
-	get(s, "/flows", "list-flows", "Flows", "List flows of a time range, summed over its slots", coalesced(s, "list-flows", s.listFlows))
-	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: path, counters and latency per hop, losses, traces, diagnoses", coalesced(s, "get-flow", s.getFlow))
+	get(s, "/flows", "list-flows", "Flows", "List flows of a time range, summed over its slots",
+		coalesced(s, "list-flows", s.listFlows))
+	get(s, "/flows/{key}", "get-flow", "Flows",
+		"One flow: path, counters and latency per hop, losses, traces, diagnoses", coalesced(s, "get-flow", s.getFlow))
 }
 
 // maxFlows bounds the flows of one response.

@@ -66,7 +66,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			defer func() { <-s.requests }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			refuse("requests", http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d concurrent requests is reached; retry later", cap(s.requests)))
+			refuse("requests", http.StatusServiceUnavailable,
+				fmt.Sprintf("the limit of %d concurrent requests is reached; retry later", cap(s.requests)))
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
@@ -92,15 +93,18 @@ func (s *Server) isOwnHost(host string) bool {
 		return true
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts,
+		func(h string) bool { return strings.EqualFold(h, host) })
 }
 
 // setSecurityHeaders restricts browsers to what the console needs: it loads nothing
 // from other hosts and no site may frame it. Inline styles are allowed because
 // drawings set positions in them.
 func setSecurityHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
-		"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
+			"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")

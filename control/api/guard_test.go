@@ -23,15 +23,18 @@ const (
 
 func withTokens(c *Config, _ *Deps) {
 	c.Token = operatorToken
-	c.Tenants = []Tenant{{Name: "blue", Token: tenantToken, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}, Hosts: []string{"h1"}}}
+	c.Tenants = []Tenant{{Name: "blue", Token: tenantToken,
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}, Hosts: []string{"h1"}}}
 }
 
 // TestTokens: the API answers nothing without a valid token.
 func TestTokens(t *testing.T) {
 	s, k := newServer(t, withTokens)
-	for _, token := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken, "Bearer  " + operatorToken} {
+	for _, token := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken,
+		"Bearer  " + operatorToken} {
 		for _, c := range calls(k) {
-			if w := do(s.Handler(), c.method, Prefix+c.path, c.body, "Authorization", token); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
+			if w := do(s.Handler(), c.method, Prefix+c.path, c.body, "Authorization", token); w.Code != 401 ||
+				w.Header().Get("WWW-Authenticate") == "" {
 				t.Fatalf("%s %s with %q = %d; want 401", c.method, c.path, token, w.Code)
 			}
 		}
@@ -70,7 +73,8 @@ func TestConfigErrors(t *testing.T) {
 		k := newFake(t)
 		cfg := DefaultConfig()
 		change(&cfg)
-		if _, err := New(cfg, Deps{Live: k, Records: fakeRecords{k}, Hub: NewEventHub(1, 1)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(cfg, Deps{Live: k, Records: fakeRecords{k}, Hub: NewEventHub(1, 1)}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v; want %q", err, want)
 		}
 	}
@@ -95,26 +99,31 @@ func TestBrowsers(t *testing.T) {
 		if w.Header().Get("Access-Control-Allow-Origin") != "" {
 			t.Error("other origins are allowed")
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+			!strings.Contains(csp, "frame-ancestors 'none'") {
 			t.Errorf("policy %q", csp)
 		}
 		return w.Code
 	}
 	for host, want := range map[string]int{
-		"localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "10.1.2.3": 200, "weft.example": 200, "WEFT.example:443": 200,
-		"evil.example": 421, "localhost.evil.example": 421, "": 421,
+		"localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "10.1.2.3": 200, "weft.example": 200,
+		"WEFT.example:443": 200,
+		"evil.example":     421, "localhost.evil.example": 421, "": 421,
 	} {
 		if got := call("GET", host, "/healthz"); got != want {
 			t.Errorf("Host %q = %d; want %d", host, got, want)
 		}
 	}
-	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"); got != 403 {
+	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://evil.example", "Sec-Fetch-Site",
+		"cross-site"); got != 403 {
 		t.Errorf("a change by another site's page = %d; want 403", got)
 	}
-	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://localhost", "Sec-Fetch-Site", "same-origin"); got != 200 {
+	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://localhost", "Sec-Fetch-Site",
+		"same-origin"); got != 200 {
 		t.Errorf("a change by the console = %d; want 200", got)
 	}
-	for path, want := range map[string]string{"/": "<html>page", "/incidents/inc-0": "<html>page", "/assets/a-1b2c.js": "let a"} {
+	for path, want := range map[string]string{"/": "<html>page", "/incidents/inc-0": "<html>page",
+		"/assets/a-1b2c.js": "let a"} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || w.Body.String() != want {
 			t.Errorf("GET %s = %d %q; want %q", path, w.Code, w.Body, want)
 		}
@@ -163,7 +172,8 @@ func metric(t *testing.T, s *Server, name string) string {
 func TestScansAreBounded(t *testing.T) {
 	s, k := newServer(t, func(c *Config, _ *Deps) { c.ScanBudget = 40 })
 	for _, path := range []string{
-		"/flows?filter=tcp", "/traces?filter=tcp", "/ports/heatmap?last=700h", "/incidents?cause=loop", "/ports/tor0/1?last=1m", "/flows?limit=1000",
+		"/flows?filter=tcp", "/traces?filter=tcp", "/ports/heatmap?last=700h", "/incidents?cause=loop",
+		"/ports/tor0/1?last=1m", "/flows?limit=1000",
 	} {
 		k.queries, k.longest = 0, 0
 		w := do(s.Handler(), "GET", Prefix+path, "")

@@ -105,7 +105,8 @@ func TestFlowSums(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
 		k.passed = 0
-		in := &FlowsQuery{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact", Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
+		in := &FlowsQuery{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact",
+			Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
 		type sum struct{ slots, packets, bytes, lost uint64 }
 		got, want := map[string]sum{}, map[string]sum{}
 		var covered []time.Time
@@ -149,10 +150,12 @@ func TestFlowAnswer(t *testing.T) {
 	}
 	// Every 7th record is of this flow: the 4th, 11th, …, of which 14 are in the
 	// range; each has 10 packets and lost 1 after the first switch.
-	if d.Slots != 14 || d.Packets != 140 || d.LostPackets != 14 || len(d.Hops) != 2 || d.Hops[0].Packets != 140 || d.Hops[1].Packets != 126 || d.Hops[0].LostPackets != 14 || !d.Complete {
+	if d.Slots != 14 || d.Packets != 140 || d.LostPackets != 14 || len(d.Hops) != 2 || d.Hops[0].Packets != 140 ||
+		d.Hops[1].Packets != 126 || d.Hops[0].LostPackets != 14 || !d.Complete {
 		t.Errorf("flow = %+v", d)
 	}
-	if d.Hops[0].Out == nil || d.Hops[0].QueueBytes == nil || len(d.Losses) != 14 || len(d.Traces) != 14 || len(d.Series) != 14 || !d.Series[0].Time.Before(d.Series[1].Time) {
+	if d.Hops[0].Out == nil || d.Hops[0].QueueBytes == nil || len(d.Losses) != 14 || len(d.Traces) != 14 ||
+		len(d.Series) != 14 || !d.Series[0].Time.Before(d.Series[1].Time) {
 		t.Errorf("flow's hops and events = %+v", d)
 	}
 	if len(d.Diagnoses) != 0 {
@@ -161,7 +164,8 @@ func TestFlowAnswer(t *testing.T) {
 	// A flow without records is not an error.
 	in.Key = "tcp 9.9.9.9:1 > 8.8.8.8:2"
 	none, err := s.getFlow(t.Context(), in)
-	if err != nil || none.Flow.Flow.String() != in.Key || none.Slots != 0 || none.Packets != 0 || len(none.Hops)+len(none.Series)+len(none.Traces) != 0 || !none.Complete || !none.First.Before(none.Last) {
+	if err != nil || none.Flow.Flow.String() != in.Key || none.Slots != 0 || none.Packets != 0 ||
+		len(none.Hops)+len(none.Series)+len(none.Traces) != 0 || !none.Complete || !none.First.Before(none.Last) {
 		t.Errorf("flow without records = %+v, %v; want an empty answer", none, err)
 	}
 }
@@ -175,7 +179,8 @@ func TestHeatmapAnswer(t *testing.T) {
 	}
 	// Record i is i+1 seconds old, of port i%4+1, with a queue of 100·i: the maximum
 	// is record 99, of port 4, in the first step, together with record 95.
-	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
+	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete ||
+		*m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
 		t.Errorf("heat map = %+v", m)
 	}
 	if m.OmittedPorts != 1 || !m.CoveredFrom.Equal(m.From) {
@@ -184,10 +189,12 @@ func TestHeatmapAnswer(t *testing.T) {
 	s.cfg.ScanBudget = 1 // times 4 for samples
 	cut, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "9s"}, Metric: "queue_bytes", Steps: 10, Top: 100})
 	if err != nil || cut.Complete || !cut.CoveredFrom.Equal(epoch0.Add(-4*time.Second)) {
-		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.CoveredFrom, cut.Complete, err, epoch0.Add(-4*time.Second))
+		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.CoveredFrom,
+			cut.Complete, err, epoch0.Add(-4*time.Second))
 	}
 	s.cfg.ScanBudget = DefaultConfig().ScanBudget
-	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
+	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second),
+		To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
 	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
 		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)
 	}
@@ -213,7 +220,8 @@ func TestHeatmapSteps(t *testing.T) {
 		s.deps.Records = asked
 		m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: last}, Metric: "queue_bytes", Steps: 10, Top: 3})
 		if err != nil || asked.steps[0] != want || m.StepNs <= 0 {
-			t.Errorf("heat map of %s in 10 steps queries steps of %v and shows %v, %v; want %v", last, asked.steps, time.Duration(m.StepNs), err, want)
+			t.Errorf("heat map of %s in 10 steps queries steps of %v and shows %v, %v; want %v", last, asked.steps,
+				time.Duration(m.StepNs), err, want)
 		}
 	}
 }
@@ -251,17 +259,21 @@ func TestDrawings(t *testing.T) {
 		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
 		g := Graph{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
-			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "cycle")})
+			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")),
+				Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 &&
+					rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "cycle")})
 		}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
-			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
+			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")),
+				Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "edges") {
 			if len(g.Ports) == 0 {
 				break
 			}
 			p, q := rapid.SampledFrom(g.Ports).Draw(rt, "from").ID, rapid.SampledFrom(g.Ports).Draw(rt, "to").ID
-			g.Edges = append(g.Edges, GraphEdge{From: p, To: q, Kind: "port-port", Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight")})
+			g.Edges = append(g.Edges, GraphEdge{From: p, To: q, Kind: "port-port",
+				Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight")})
 		}
 		svg := g.drawing().SVG()
 		rects, lines := 0, 0

@@ -146,7 +146,8 @@ func (s *Server) incidentRoutes() {
 				return Page[Incident]{}, err
 			}
 			if in.Cause != "" && !slices.Contains(anomaly.CauseNames(), in.Cause) {
-				return Page[Incident]{}, fmt.Errorf("cause %q, want one of %s: %w", in.Cause, strings.Join(anomaly.CauseNames(), ", "), ErrInvalid)
+				return Page[Incident]{}, fmt.Errorf("cause %q, want one of %s: %w", in.Cause,
+					strings.Join(anomaly.CauseNames(), ", "), ErrInvalid)
 			}
 			q.Node = in.Node
 			return scanPage(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {

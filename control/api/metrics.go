@@ -35,7 +35,8 @@ func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
 			Name: "weft_api_panics_total", Help: "Handler panics; each is a bug.",
 		}),
 	}
-	for _, reason := range []string{"host", "cross origin", "token", "tenant", "connections", "requests", "store", "event clients"} {
+	for _, reason := range []string{"host", "cross origin", "token", "tenant", "connections", "requests", "store",
+		"event clients"} {
 		c.refused.WithLabelValues(reason) // so that rate() sees the first increment
 	}
 	for _, m := range []prometheus.Collector{c.requests, c.seconds, c.refused, c.panics, exporter{s}} {
@@ -64,32 +65,46 @@ func (c *apiMetrics) observeRequest(method, route string, status int, took time.
 type exporter struct{ s *Server }
 
 var (
-	buildDesc     = prometheus.NewDesc("weft_build_info", "Always 1; labels identify the build.", []string{"version", "commit", "go_version"}, nil)
-	clientsDesc   = prometheus.NewDesc("weft_api_event_clients", "Connected clients of event streams.", nil, nil)
-	eventsDesc    = prometheus.NewDesc("weft_api_events_total", "Events published.", nil, nil)
-	droppedDesc   = prometheus.NewDesc("weft_api_event_clients_dropped_total", "Clients of event streams disconnected because they were too slow.", nil, nil)
+	buildDesc = prometheus.NewDesc("weft_build_info", "Always 1; labels identify the build.",
+		[]string{"version", "commit", "go_version"}, nil)
+	clientsDesc = prometheus.NewDesc("weft_api_event_clients", "Connected clients of event streams.", nil, nil)
+	eventsDesc  = prometheus.NewDesc("weft_api_events_total", "Events published.", nil, nil)
+	droppedDesc = prometheus.NewDesc("weft_api_event_clients_dropped_total",
+		"Clients of event streams disconnected because they were too slow.", nil, nil)
 	stageInDesc   = prometheus.NewDesc("weft_stage_in_total", "Input of a pipeline stage.", []string{"stage"}, nil)
 	stageOutDesc  = prometheus.NewDesc("weft_stage_out_total", "Output of a pipeline stage.", []string{"stage"}, nil)
-	stageLostDesc = prometheus.NewDesc("weft_stage_lost_total", "Losses of a pipeline stage, by reason; expected is true for losses by design.", []string{"stage", "reason", "expected"}, nil)
-	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "Fill level of a pipeline stage's queue, 0 to 1.", []string{"stage"}, nil)
-	storeDesc     = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
-	storeMaxDesc  = prometheus.NewDesc("weft_store_limit_bytes", "Size limit of the store; 0: unlimited.", nil, nil)
-	storeMemDesc  = prometheus.NewDesc("weft_store_memory_bytes", "Memory of the store's engine outside the Go heap.", nil, nil)
-	incidentsDesc = prometheus.NewDesc("weft_incidents_open", "Open incidents that began in the last 24 h, by severity.", []string{"severity"}, nil)
-	nodesDesc     = prometheus.NewDesc("weft_fabric_nodes", "Nodes by health.", []string{"health"}, nil)
-	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports by state; silent: no report for 1 s or more.", []string{"state"}, nil)
-	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "Deepest queue of all ports.", nil, nil)
-	loadDesc      = prometheus.NewDesc("weft_fabric_load_share_max", "Highest load of all ports, as a share of the link rate.", nil, nil)
-	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last 100 ms of the fabric's time.", nil, nil)
-	ageDesc       = prometheus.NewDesc("weft_switch_report_age_seconds", "Age of a switch's newest report, by kind of report; absent before the first report.", []string{"switch", "source"}, nil)
-	paceDesc      = prometheus.NewDesc("weft_fabric_pace", "Simulated seconds per wall-clock second; 1 is real time.", nil, nil)
+	stageLostDesc = prometheus.NewDesc("weft_stage_lost_total",
+		"Losses of a pipeline stage, by reason; expected is true for losses by design.", []string{"stage", "reason",
+			"expected"}, nil)
+	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "Fill level of a pipeline stage's queue, 0 to 1.",
+		[]string{"stage"}, nil)
+	storeDesc    = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
+	storeMaxDesc = prometheus.NewDesc("weft_store_limit_bytes", "Size limit of the store; 0: unlimited.", nil, nil)
+	storeMemDesc = prometheus.NewDesc("weft_store_memory_bytes", "Memory of the store's engine outside the Go heap.",
+		nil, nil)
+	incidentsDesc = prometheus.NewDesc("weft_incidents_open",
+		"Open incidents that began in the last 24 h, by severity.", []string{"severity"}, nil)
+	nodesDesc = prometheus.NewDesc("weft_fabric_nodes", "Nodes by health.", []string{"health"}, nil)
+	portsDesc = prometheus.NewDesc("weft_fabric_ports", "Ports by state; silent: no report for 1 s or more.",
+		[]string{"state"}, nil)
+	queueDesc = prometheus.NewDesc("weft_fabric_queue_bytes_max", "Deepest queue of all ports.", nil, nil)
+	loadDesc  = prometheus.NewDesc("weft_fabric_load_share_max",
+		"Highest load of all ports, as a share of the link rate.", nil, nil)
+	lostDesc = prometheus.NewDesc("weft_fabric_lost_packets",
+		"Packets lost on all links in the last 100 ms of the fabric's time.", nil, nil)
+	ageDesc = prometheus.NewDesc("weft_switch_report_age_seconds",
+		"Age of a switch's newest report, by kind of report; absent before the first report.", []string{"switch",
+			"source"}, nil)
+	paceDesc = prometheus.NewDesc("weft_fabric_pace", "Simulated seconds per wall-clock second; 1 is real time.",
+		nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
-		storeDesc, storeMaxDesc, storeMemDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, ageDesc, paceDesc,
+		storeDesc, storeMaxDesc, storeMemDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc,
+		ageDesc, paceDesc,
 	} {
 		ch <- d
 	}

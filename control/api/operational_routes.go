@@ -55,7 +55,8 @@ func writeText(w http.ResponseWriter, status int, text string) {
 // console keeps its state in the URL.
 func (s *Server) serveConsole(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
-	if s.deps.Console == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if s.deps.Console == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet &&
+		r.Method != http.MethodHead {
 		writeProblem(w, http.StatusNotFound, "no such route; /openapi.json lists all routes")
 		return
 	}

@@ -64,7 +64,8 @@ type HeatmapQuery struct {
 }
 
 func (s *Server) portRoutes() {
-	get(s, "/ports/heatmap", "get-heatmap", "Ports", "Heat map of a metric by port and time", coalesced(s, "get-heatmap", s.heatmap))
+	get(s, "/ports/heatmap", "get-heatmap", "Ports", "Heat map of a metric by port and time",
+		coalesced(s, "get-heatmap", s.heatmap))
 	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", coalesced(s, "get-port", s.portSeries))
 }
 

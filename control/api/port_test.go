@@ -22,7 +22,8 @@ func TestPortByNumberAndName(t *testing.T) {
 			}
 		}
 		a, b := series[0], series[1]
-		if a.PortRef != b.PortRef || a.Port != port.ID || a.Interface != port.Name || len(a.Samples) == 0 || len(a.Samples) != len(b.Samples) {
+		if a.PortRef != b.PortRef || a.Port != port.ID || a.Interface != port.Name || len(a.Samples) == 0 ||
+			len(a.Samples) != len(b.Samples) {
 			t.Errorf("by number %+v with %d samples, by name %+v with %d; want port %d, %s",
 				a.PortRef, len(a.Samples), b.PortRef, len(b.Samples), port.ID, port.Name)
 		}
@@ -55,7 +56,8 @@ func TestRequestedPorts(t *testing.T) {
 // TestTraceFilterByInterface: hop.in takes a port number or an interface name.
 func TestTraceFilterByInterface(t *testing.T) {
 	s, _ := newServer(t)
-	for filter, want := range map[string]int{"hop.in==1": 5, "hop.in==Ethernet0": 5, "hop.in==2": 0, "hop.in==Ethernet4": 0, "hop.out==Ethernet12": 5} {
+	for filter, want := range map[string]int{"hop.in==1": 5, "hop.in==Ethernet0": 5, "hop.in==2": 0,
+		"hop.in==Ethernet4": 0, "hop.out==Ethernet12": 5} {
 		w := do(s.Handler(), "GET", Prefix+"/traces?limit=5&filter="+filter, "")
 		var p Page[TraceSummary]
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 200 || len(p.Items) != want {

@@ -86,7 +86,8 @@ func (r *ProbeRequest) check(f *topo.Fabric) error {
 	case r.Kind == "link" && r.Link == nil:
 		return fmt.Errorf("link probe without a link, want node and port or interface: %w", ErrInvalid)
 	case r.Kind == "format" && r.Format == "":
-		return fmt.Errorf("format probe without a format, want header fields such as ip.src == h0 && ip.dst == h9: %w", ErrInvalid)
+		return fmt.Errorf("format probe without a format, want header fields such as ip.src == h0 && ip.dst == h9: %w",
+			ErrInvalid)
 	case r.Kind != "link" && r.Kind != "format" && r.Flow.IsZero():
 		return fmt.Errorf("%s probe without a flow, want its key: %w", r.Kind, ErrInvalid)
 	}

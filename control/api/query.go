@@ -110,7 +110,8 @@ const maxChunk = 2000
 // record is left, or the scan budget is used up. Next continues after the last
 // record visited, in the same range; it is empty at the end. Time series have a
 // larger budget.
-func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
+func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record.Query,
+	visit func(*R) bool) (next string, scanned int, err error) {
 	if q.Limit <= 0 {
 		q.Limit = maxChunk
 	}
@@ -146,7 +147,8 @@ func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record
 }
 
 // scanPage returns a page of the records for which show returns true.
-func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, show func(*R) (T, bool)) (p Page[T], err error) {
+func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record.Query,
+	show func(*R) (T, bool)) (p Page[T], err error) {
 	p.Items = []T{}
 	want := q.Limit
 	p.Next, p.Scanned, err = walkRecords(ctx, s, f, q, func(r *R) bool {

@@ -137,7 +137,8 @@ func (s *Server) problem(op string, err error) error {
 	}
 	if errors.Is(err, store.ErrBusy) {
 		s.metrics.refused.WithLabelValues("store").Inc()
-		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable, "too many concurrent store queries; retry later or with a shorter range"),
+		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable,
+			"too many concurrent store queries; retry later or with a shorter range"),
 			http.Header{"Retry-After": {"1"}})
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -53,7 +53,8 @@ func calls(k *fake) []call {
 		{"get-diagnosis", "GET", "/diagnoses/d-0?format=png", "", 422},
 		{"get-diagnosis", "GET", "/diagnoses/none", "", 404},
 		{"list-flows", "GET", "/flows", "", 200},
-		{"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"), "", 200},
+		{"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"),
+			"", 200},
 		{"list-flows", "GET", "/flows?filter=" + url.QueryEscape("udp &&"), "", 422},
 		{"list-flows", "GET", "/flows?last=never", "", 422},
 		{"list-flows", "GET", "/flows?from=1970-01-01T00:00:00Z", "", 422},
@@ -97,7 +98,8 @@ func calls(k *fake) []call {
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1},"count":100000}`, 422},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1}}`, 201},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","interface":"` + first + `"}}`, 201},
-		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":2,"interface":"` + first + `"}}`, 422},
+		{"start-probe", "POST", "/probes",
+			`{"kind":"link","link":{"node":"` + sw + `","port":2,"interface":"` + first + `"}}`, 422},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `"}}`, 422},
 		{"list-probes", "GET", "/probes", "", 200},
 		{"get-probe", "GET", "/probes/p-0", "", 200},
@@ -224,14 +226,17 @@ func TestProblems(t *testing.T) {
 	} {
 		w := do(s.Handler(), "GET", path, "")
 		var p huma.ErrorModel
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != want || p.Status != want || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("GET %s = %d %s %s; want a problem with status %d", path, w.Code, w.Header().Get("Content-Type"), w.Body, want)
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != want || p.Status != want ||
+			w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("GET %s = %d %s %s; want a problem with status %d", path, w.Code, w.Header().Get("Content-Type"),
+				w.Body, want)
 		}
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("GET %s exposes internals: %s", path, w.Body)
 		}
 	}
-	if w := do(s.Handler(), "POST", Prefix+"/topology", "{}"); w.Code != 405 || w.Header().Get("Content-Type") != "application/problem+json" {
+	if w := do(s.Handler(), "POST", Prefix+"/topology", "{}"); w.Code != 405 ||
+		w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("POST to a read-only route = %d %s", w.Code, w.Body)
 	}
 }
@@ -239,7 +244,8 @@ func TestProblems(t *testing.T) {
 // TestOperationalRoutes: health checks, version, metrics and document.
 func TestOperationalRoutes(t *testing.T) {
 	s, k := newServer(t)
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/version": `"commit":"abc"`, "/metrics": "weft_build_info", "/openapi.json": `"openapi":"3.1.0"`} {
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/version": `"commit":"abc"`,
+		"/metrics": "weft_build_info", "/openapi.json": `"openapi":"3.1.0"`} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("GET %s = %d %.100s; want %q", path, w.Code, w.Body, want)
 		}
@@ -297,7 +303,8 @@ func TestTracePcapng(t *testing.T) {
 		}
 		intf, err := r.Interface(info.InterfaceIndex)
 		h := tr.Hops[i]
-		if err != nil || intf.Name != h.Switch || ip.TTL != h.TTL || ip.TOS != h.DSCP<<2|h.ECN || !info.Timestamp.Equal(h.Time) {
+		if err != nil || intf.Name != h.Switch || ip.TTL != h.TTL || ip.TOS != h.DSCP<<2|h.ECN ||
+			!info.Timestamp.Equal(h.Time) {
 			t.Errorf("frame %d: %s TTL %d TOS %#x at %v; want %+v", i, intf.Name, ip.TTL, ip.TOS, info.Timestamp, h)
 		}
 		var sum uint32

@@ -80,7 +80,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
-		deps.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // cannot fail: the registry is empty
+		deps.Metrics.MustRegister(collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // cannot fail: the registry is empty
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
@@ -115,7 +116,8 @@ func (s *Server) routes() http.Handler {
 	cfg.DocsPath = ""     // it would load scripts from other hosts
 	cfg.SchemasPath = ""
 	cfg.RejectUnknownQueryParameters = true // or a misspelt filter would be ignored
-	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, field names carry units, " +
+	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, " +
+		"field names carry units, " +
 		"errors are RFC 9457 problem details."
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	s.api = humachi.New(r, cfg)
@@ -165,7 +167,8 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on a listener and closes it.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
-	ln = &limitedListener{ln, make(chan struct{}, s.cfg.MaxConnections), s.metrics.refused.WithLabelValues("connections").Inc}
+	ln = &limitedListener{ln, make(chan struct{}, s.cfg.MaxConnections),
+		s.metrics.refused.WithLabelValues("connections").Inc}
 	listeners := []net.Listener{ln}
 	if s.cfg.TLSCert != "" {
 		listeners[0] = tls.NewListener(ln, &tls.Config{

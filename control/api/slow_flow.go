@@ -56,11 +56,13 @@ type slowFlowInput struct {
 }
 
 func (s *Server) slowFlowRoutes() {
-	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows", "Report a slow flow and request a diagnosis")
+	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows",
+		"Report a slow flow and request a diagnosis")
 	op.DefaultStatus = http.StatusAccepted
 	allowTenants(&op)
 	register(s, op, s.reportSlowFlow)
-	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "List reported slow flows, newest first; a tenant sees its own")
+	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows",
+		"List reported slow flows, newest first; a tenant sees its own")
 	allowTenants(&op)
 	register(s, op, func(ctx context.Context, _ *struct{}) (Page[SlowFlow], error) {
 		if s.deps.Diagnoser == nil {
@@ -68,7 +70,8 @@ func (s *Server) slowFlowRoutes() {
 		}
 		return s.listSlowFlows(callerOf(ctx))
 	})
-	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "One reported slow flow and its verdicts")
+	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows",
+		"One reported slow flow and its verdicts")
 	allowTenants(&op)
 	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
 		if s.deps.Diagnoser == nil {
@@ -200,7 +203,8 @@ func (s *Server) slowFlowVerdict(who *caller, d *record.Diagnosis, flow model.Fl
 func (o *SlowFlowVerdict) advice() string {
 	switch {
 	case len(o.Culprits) > 0 && o.Others:
-		return "Your flows and flows of others cause the congestion: stagger their starts or reduce their rate. The operator sees the details."
+		return "Your flows and flows of others cause the congestion: stagger their starts or reduce their rate. " +
+			"The operator sees the details."
 	case len(o.Culprits) > 0:
 		return "Your own flows cause the congestion: stagger their starts or reduce their rate."
 	case o.Others:

@@ -23,7 +23,8 @@ const (
 // diagnoseEndedFlow answers a report of a flow that no host sends any more from the
 // diagnoses recorded while it lasted. It returns the error missing if the flow has
 // no records.
-func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, since time.Time, missing error) (id string, err error) {
+func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, since time.Time,
+	missing error) (id string, err error) {
 	now := s.deps.Live.Clock().Now
 	from := now.Add(-endedFlowLookback)
 	if since.After(from) {

@@ -179,7 +179,8 @@ func TestDeepAndWide(t *testing.T) {
 		"last=2562047h47m16.854775807s",
 		"from=2026-01-02T15:04:05Z&to=2026-01-02T15:04:05Z",
 		"from=1677-01-01T00:00:00Z&to=1677-01-01T00:00:01Z",
-		"last=-1s", "last=1e9h", "limit=1000000000", "limit=-1", "after=" + strings.Repeat("A", 513), "after=0.0.", "after=zz.zz.zz",
+		"last=-1s", "last=1e9h", "limit=1000000000", "limit=-1", "after=" + strings.Repeat("A", 513), "after=0.0.",
+		"after=zz.zz.zz",
 	} {
 		for _, path := range []string{"/flows", "/traces", "/incidents", "/ports/heatmap", "/ports/tor0/1", "/diagnoses"} {
 			k.mu.Lock()

@@ -122,7 +122,8 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 }
 
 func (s *Server) stateRoutes() {
-	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric", "State of every port and node, now or at a past time")
+	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric",
+		"State of every port and node, now or at a past time")
 	op.Responses = jsonResponse[State](s)
 	registerRaw(s, op, func(ctx context.Context, in *stateInput) (rawReply, error) {
 		if in.At.IsZero() {

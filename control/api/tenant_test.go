@@ -71,12 +71,14 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			return netip.AddrPortFrom(k.fabric.Node(hosts[i]).IPv4.Netip(), uint16(rapid.IntRange(1, 9).Draw(rt, "port")))
 		})
 		flow := rapid.Custom(func(rt *rapid.T) FlowRef {
-			return FlowRef{Flow: model.NewFlowKey(addr.Draw(rt, "src"), addr.Draw(rt, "dst"), model.UDP), Src: "secret", Dst: "secret"}
+			return FlowRef{Flow: model.NewFlowKey(addr.Draw(rt, "src"), addr.Draw(rt, "dst"), model.UDP), Src: "secret",
+				Dst: "secret"}
 		})
 		body := DiagnosisBody{
 			CauseDetail: "micro-burst", Remedy: "secret", Evidence: []string{"secret"},
-			PFCPath: []PortRef{{Node: "secret"}}, DeadlockCycle: []PortRef{{Node: "secret"}}, RoutingFault: &RoutingFault{Node: "secret"},
-			Victims: rapid.SliceOfN(flow, 0, 5).Draw(rt, "victims"), Spreaders: rapid.SliceOfN(flow, 0, 5).Draw(rt, "spreaders"),
+			PFCPath: []PortRef{{Node: "secret"}}, DeadlockCycle: []PortRef{{Node: "secret"}},
+			RoutingFault: &RoutingFault{Node: "secret"},
+			Victims:      rapid.SliceOfN(flow, 0, 5).Draw(rt, "victims"), Spreaders: rapid.SliceOfN(flow, 0, 5).Draw(rt, "spreaders"),
 			Graph: Graph{Ports: []GraphPort{{ID: "secret"}}},
 		}
 		for _, f := range rapid.SliceOfN(flow, 0, 5).Draw(rt, "culprits") {
@@ -85,9 +87,11 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		if rapid.Bool().Draw(rt, "host") {
 			body.Culprits = append(body.Culprits, Participant{Host: "secret"})
 		}
-		diagnoser.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows", Initial: record.Port{Node: "secret"}, Body: encode(body)}
+		diagnoser.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows",
+			Initial: record.Port{Node: "secret"}, Body: encode(body)}
 		mine := flow.Draw(rt, "reported").Flow
-		w := do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, mine), "Authorization", "Bearer "+tenantToken)
+		w := do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, mine), "Authorization",
+			"Bearer "+tenantToken)
 		ends := addresses.FindAllString(mine.String(), -1)
 		if !own[ends[0]] && !own[ends[1]] {
 			if w.Code != 403 {
@@ -97,7 +101,8 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			if w := do(s.Handler(), "GET", Prefix+"/slow-flows/c-1", "", "Authorization", "Bearer "+tenantToken); w.Code != 404 {
 				rt.Fatalf("another's report = %d %s; want 404", w.Code, w.Body)
 			}
-			if w := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization", "Bearer "+tenantToken); strings.TrimSpace(w.Body.String()) != `{"items":[]}` {
+			if w := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization",
+				"Bearer "+tenantToken); strings.TrimSpace(w.Body.String()) != `{"items":[]}` {
 				rt.Fatalf("reports with one of another = %d %s; want none", w.Code, w.Body)
 			}
 			return
@@ -108,7 +113,8 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		if strings.Contains(w.Body.String(), "secret") {
 			rt.Fatalf("a tenant sees: %s", w.Body)
 		}
-		if all := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization", "Bearer "+tenantToken); strings.TrimSpace(all.Body.String()) != `{"items":[`+strings.TrimSpace(w.Body.String())+`]}` {
+		if all := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization",
+			"Bearer "+tenantToken); strings.TrimSpace(all.Body.String()) != `{"items":[`+strings.TrimSpace(w.Body.String())+`]}` {
 			rt.Fatalf("a tenant's reports = %s; want only %s", all.Body, w.Body)
 		}
 		var v SlowFlow
@@ -146,7 +152,8 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 func TestDiagnosisRequestsAreLimited(t *testing.T) {
 	s, k := newServer(t, withTokens)
 	report := func(token string) int {
-		return do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), "Authorization", "Bearer "+token).Code
+		return do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), "Authorization",
+			"Bearer "+token).Code
 	}
 	taken := 0
 	for range 3 * diagnosisRequestBurst {

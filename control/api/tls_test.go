@@ -22,8 +22,9 @@ func TestTLS(t *testing.T) {
 	}{
 		"trusted":     {"https://", &tls.Config{RootCAs: roots}, true},
 		"not trusted": {"https://", &tls.Config{}, false},
-		"old":         {"https://", &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, false},
-		"plain":       {"http://", nil, false},
+		"old": {"https://", &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11,
+			MinVersion: tls.VersionTLS10}, false},
+		"plain": {"http://", nil, false},
 	} {
 		tr := &http.Transport{TLSClientConfig: tc.cfg}
 		resp, err := (&http.Client{Transport: tr}).Get(tc.url + addr + Prefix + "/clock")

@@ -165,7 +165,8 @@ func (s *Server) traceRoutes() {
 			}
 			return s.newTrace(r), nil
 		})
-	op := s.operation(http.MethodGet, "/traces/{id}.pcapng", "get-trace-pcapng", "Traces", "One packet trace as pcapng: one frame with a comment per hop")
+	op := s.operation(http.MethodGet, "/traces/{id}.pcapng", "get-trace-pcapng", "Traces",
+		"One packet trace as pcapng: one frame with a comment per hop")
 	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		pcapngType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}}

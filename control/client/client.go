@@ -64,8 +64,10 @@ func (p *Problem) Error() string {
 
 // statuses maps HTTP statuses to the errors of package api.
 var statuses = map[int]error{
-	http.StatusNotFound: api.ErrNotFound, http.StatusUnprocessableEntity: api.ErrInvalid, http.StatusConflict: api.ErrConflict,
-	http.StatusTooManyRequests: api.ErrBusy, http.StatusServiceUnavailable: api.ErrBusy, http.StatusNotImplemented: api.ErrUnsupported,
+	http.StatusNotFound: api.ErrNotFound, http.StatusUnprocessableEntity: api.ErrInvalid,
+	http.StatusConflict:        api.ErrConflict,
+	http.StatusTooManyRequests: api.ErrBusy, http.StatusServiceUnavailable: api.ErrBusy,
+	http.StatusNotImplemented: api.ErrUnsupported,
 }
 
 // Is reports whether target is the error of package api for the status.

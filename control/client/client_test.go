@@ -58,8 +58,11 @@ func scriptedServer(t *testing.T, answers ...http.HandlerFunc) *Client {
 func TestOddAnswers(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"Bad Gateway (502)": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
-		"Not Found (404)":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"detail":7}`, http.StatusNotFound) },
-		"read response":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"Not Found (404)": func(w http.ResponseWriter,
+			_ *http.Request) {
+			http.Error(w, `{"detail":7}`, http.StatusNotFound)
+		},
+		"read response": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 	} {
 		if _, err := scriptedServer(t, answer).Health(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Health = %v; want %q", err, want)

@@ -1197,11 +1197,6 @@ export interface components {
             id: string;
             /** @description Incident for which the controller set it */
             incident_id?: string;
-            /**
-             * Format: int64
-             * @description Packets marked so far
-             */
-            packets: number;
             request: components["schemas"]["MarkRequest"];
             /** @enum {string} */
             state: "active" | "ended";
@@ -1815,7 +1810,7 @@ export interface components {
         };
         Trace: {
             /**
-             * @description What became of it; lost: last seen before its destination
+             * @description How the trace ended; lost: last seen before the destination
              * @enum {string}
              */
             end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
@@ -1910,7 +1905,7 @@ export interface components {
         };
         TraceSummary: {
             /**
-             * @description What became of it; lost: last seen before its destination
+             * @description How the trace ended; lost: last seen before the destination
              * @enum {string}
              */
             end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
