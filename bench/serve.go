@@ -110,7 +110,7 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 	}
 	cfg := serve.DefaultConfig()
 	cfg.Topology, cfg.Store.Path = filepath.Join(b.dir, "fabric.yaml"), filepath.Join(b.dir, "weft.duckdb")
-	cfg.API.Listen, cfg.DTA.Listen = "127.0.0.1:0", netip.MustParseAddrPort("127.0.0.1:0")
+	cfg.API.Listen, cfg.DTA().Listen = "127.0.0.1:0", netip.MustParseAddrPort("127.0.0.1:0")
 	if err := os.WriteFile(cfg.Topology, []byte("generate: {kind: fat-tree, k: 4, rate: 1Gb/s}\n"), 0o666); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -16,9 +15,10 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
-	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // Config is what a serving process goes by. Settings says what each field means
@@ -26,23 +26,8 @@ import (
 type Config struct {
 	Topology string // file
 
-	DTA struct {
-		Listen  netip.AddrPort
-		Workers int
-		Rate    float64
-		Receive model.Bytes
-		Memory  string
-	}
-	INT struct {
-		Listen netip.AddrPort // the zero value: none
-		Tick   time.Duration
-		Cell   model.Bytes
-		Full   int
-	}
-	ERSPAN struct {
-		Listen netip.Addr // the zero value: none
-		Debug  int
-	}
+	// Sources are the configurations of all report sources.
+	Sources  map[source.Kind]source.Config
 	Switches []Switch
 	Jobs     []control.Job
 	Record   capture.Config // without a path nothing is recorded
@@ -101,22 +86,15 @@ func (l Log) Logger(w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	return slog.New(slog.NewTextHandler(w, o)), level
 }
 
-// Switch tells what the topology does not know of a switch.
+// Switch is what the topology does not contain of a switch.
 type Switch struct {
-	Name    string
-	Address netip.Addr // that its mirrors come from; the zero value: that of the topology
-	INT     *uint32    // its number in INT reports; nil: that of the topology
-	Pad     *int       // bytes between GRE and the mirrored frame, whatever the header says
+	Name   string
+	Values map[string]string // by key, of source.Source.SwitchKeys
 }
 
 // DefaultConfig listens on loopback.
 func DefaultConfig() (c Config) {
-	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	c.DTA.Listen = netip.AddrPortFrom(loopback, dta.Port)
-	c.DTA.Workers = 1
-	c.DTA.Receive = 32 * model.MiB
-	c.INT.Tick, c.INT.Cell, c.INT.Full = time.Nanosecond, 1, 100
-	c.ERSPAN.Debug = 1
+	c.Sources = sources.DefaultConfigs()
 	c.Record = capture.DefaultConfig()
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
 	c.Controller.Silent, c.Controller.Patience = 10*time.Second, 200*time.Millisecond
@@ -128,16 +106,10 @@ func DefaultConfig() (c Config) {
 	return c
 }
 
-// KeyError complains about the value of a key.
-type KeyError struct {
-	Key  string // or the section of several
-	Text string
-}
+// DTA is the configuration of the DTA source.
+func (c *Config) DTA() *sources.DTAConfig { return c.Sources[sources.DTA.Kind].(*sources.DTAConfig) }
 
-// Error says it.
-func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
-
-func bad(key, format string, args ...any) error { return &KeyError{key, fmt.Sprintf(format, args...)} }
+func bad(key, format string, args ...any) error { return source.Errorf(key, format, args...) }
 
 // Check complains about the first thing that cannot work, by a KeyError, without
 // looking at anything outside of the configuration.
@@ -145,20 +117,6 @@ func (c *Config) Check() error {
 	switch {
 	case c.Topology == "":
 		return bad("topology", "none, want the file of the fabric's topology; weft topo gen makes one")
-	case !c.DTA.Listen.IsValid():
-		return bad("dta.listen", "none, want ADDRESS:PORT")
-	case c.DTA.Workers < 1 || c.DTA.Workers > 16:
-		return bad("dta.workers", "%d, want 1 to 16", c.DTA.Workers)
-	case c.DTA.Rate != 0 && !(c.DTA.Rate >= 1 && c.DTA.Rate <= 1e9):
-		return bad("dta.rate", "%v, want 0 (all), or 1 to 1e9", c.DTA.Rate)
-	case c.DTA.Receive < 4096 || c.DTA.Receive > model.GiB:
-		return bad("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.DTA.Receive)
-	case c.INT.Listen == c.DTA.Listen && c.DTA.Listen.Port() != 0:
-		return bad("int.listen", "%v, where dta.listen takes reports; want another port", c.INT.Listen)
-	case c.INT.Tick <= 0 || c.INT.Cell <= 0 || c.INT.Full <= 0 || c.INT.Full > math.MaxUint32:
-		return bad("int", "time_unit %v, depth_unit %v, full %d; want all above 0, and full of 32 bits", c.INT.Tick, c.INT.Cell, c.INT.Full)
-	case c.ERSPAN.Debug < 0 || c.ERSPAN.Debug > 63:
-		return bad("erspan.debug_mark", "%d, want 0 to 63", c.ERSPAN.Debug)
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Controller.Silent <= 0:
@@ -176,6 +134,9 @@ func (c *Config) Check() error {
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return bad("log.format", "%q, want text or json", c.Log.Format)
 	}
+	if err := c.checkSources(); err != nil {
+		return err
+	}
 	if err := c.Record.Check(); err != nil {
 		return err
 	}
@@ -183,6 +144,34 @@ func (c *Config) Check() error {
 		return bad("store.retention", "%s", strings.TrimPrefix(err.Error(), "retention: "))
 	}
 	return c.checkOpen()
+}
+
+// checkSources returns the first error of a source, or of two that share an
+// address.
+func (c *Config) checkSources() error {
+	addresses := map[string]source.Kind{}
+	for _, src := range sources.All() {
+		cfg := c.Sources[src.Kind]
+		if err := cfg.Check(); err != nil {
+			return err
+		}
+		a := cfg.Address()
+		if other, taken := addresses[a]; taken && a != "" && !strings.HasSuffix(a, ":0") {
+			return bad(string(src.Kind)+".listen", "%v is also %s.listen; want another port", a, other)
+		}
+		addresses[a] = src.Kind
+	}
+	return nil
+}
+
+// SourceAddresses are where the enabled sources receive reports, for people.
+func (c *Config) SourceAddresses() (text string) {
+	for _, src := range sources.All() {
+		if a := c.Sources[src.Kind].Address(); a != "" {
+			text += fmt.Sprintf(" %s=%s", src.Kind, a)
+		}
+	}
+	return strings.TrimSpace(text)
 }
 
 // checkOpen refuses to serve everybody: an address that others reach needs a
@@ -220,5 +209,9 @@ func (c *Config) api() (api.Config, error) {
 func (c *Config) clone() Config {
 	n := *c
 	n.Store.Retention = maps.Clone(c.Store.Retention)
+	n.Sources = map[source.Kind]source.Config{}
+	for kind, src := range c.Sources {
+		n.Sources[kind] = src.Clone()
+	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/topo/file/tree"
@@ -61,7 +62,7 @@ func (d *decoder) section(prefix string, v tree.Value) error {
 		case "store.retention":
 			err = d.retention(e.Value)
 		case "switches":
-			err = eachItem(e.Value, key, d.aSwitch, "name", "address", "int", "pad")
+			err = eachItem(e.Value, key, d.switchItem, append([]string{"name"}, switchKeys()...)...)
 		case "jobs":
 			err = eachItem(e.Value, key, d.job, "name", "hosts", "prefixes")
 		case "api.tenants":
@@ -208,31 +209,32 @@ func eachItem(v tree.Value, what string, one func(item) error, keys ...string) e
 	return nil
 }
 
-func (d *decoder) aSwitch(it item) (err error) {
-	s := Switch{Name: it.get["name"].text}
+// switchKeys are the keys that sources give to switches.
+func switchKeys() (list []string) {
+	for _, src := range sources.All() {
+		for _, k := range src.SwitchKeys {
+			list = append(list, k.Key)
+		}
+	}
+	return list
+}
+
+func (d *decoder) switchItem(it item) error {
+	s := Switch{Name: it.get["name"].text, Values: map[string]string{}}
 	if s.Name == "" {
 		return it.Errorf("switches: one without a name, want the name of a switch of the topology")
 	}
-	if w, given := it.get["address"]; given {
-		if s.Address, err = netip.ParseAddr(w.text); err != nil {
-			return w.Errorf("address %q of %s, want an IP address", w.text, s.Name)
+	for _, src := range sources.All() {
+		for _, k := range src.SwitchKeys {
+			w, given := it.get[k.Key]
+			if !given {
+				continue
+			}
+			if !k.Ok(w.text) {
+				return w.Errorf("%s %q of %s, want %s", k.Key, w.text, s.Name, k.Want)
+			}
+			s.Values[k.Key] = w.text
 		}
-	}
-	if w, given := it.get["int"]; given {
-		n, err := strconv.ParseUint(w.text, 0, 32)
-		if err != nil {
-			return w.Errorf("int %q of %s, want its number in INT reports", w.text, s.Name)
-		}
-		number := uint32(n)
-		s.INT = &number
-	}
-	if w, given := it.get["pad"]; given {
-		n, err := strconv.ParseUint(w.text, 10, 10)
-		if err != nil {
-			return w.Errorf("pad %q of %s, want bytes, at most 1023", w.text, s.Name)
-		}
-		pad := int(n)
-		s.Pad = &pad
 	}
 	d.c.Switches = append(d.c.Switches, s)
 	return nil

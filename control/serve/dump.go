@@ -79,14 +79,10 @@ func (c *Config) dumpSwitches(b *strings.Builder) {
 	for i := range c.Switches {
 		s := &c.Switches[i]
 		fmt.Fprintf(b, "  - name: %s\n", quote(s.Name))
-		if s.Address.IsValid() {
-			fmt.Fprintf(b, "    address: %v\n", s.Address)
-		}
-		if s.INT != nil {
-			fmt.Fprintf(b, "    int: %d\n", *s.INT)
-		}
-		if s.Pad != nil {
-			fmt.Fprintf(b, "    pad: %d\n", *s.Pad)
+		for _, key := range switchKeys() {
+			if text, given := s.Values[key]; given {
+				fmt.Fprintf(b, "    %s: %s\n", key, quote(text))
+			}
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (l *lab) only(t *testing.T, node string) {
 // tolerable is how late a report may leave: a trace waits for longer.
 const tolerable = 30 * time.Millisecond
 
-func sources(in api.IncidentDetail) (list []string) {
+func evidenceSources(in api.IncidentDetail) (list []string) {
 	for _, e := range in.Evidence {
 		list = append(list, e.Source)
 	}
@@ -96,8 +96,8 @@ func TestBlackHoleOfALiveFabric(t *testing.T) {
 	l.flood(host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, host, uint16(30000+i)) })
 	l.reroute(host, sim.Entry{Switch: sw})
 	in := l.found(t, sw, "blackhole")
-	if !slices.Contains(sources(in), "flowsets") {
-		t.Errorf("the black hole is known by %v; want flowsets among them", sources(in))
+	if !slices.Contains(evidenceSources(in), "flowsets") {
+		t.Errorf("the black hole is known by %v; want flowsets among them", evidenceSources(in))
 	}
 	l.only(t, l.name(sw))
 }
@@ -123,8 +123,8 @@ func TestIncastOfALiveFabric(t *testing.T) {
 	if late := time.Duration(l.late.Load()); in.Begin.After(l.base.Add(every)) && late < tolerable {
 		t.Errorf("the incast of %v is not found, but one of %v, and datagrams left only %v late", l.base, in.Begin, late)
 	}
-	if !slices.Contains(sources(in), "epochs") {
-		t.Errorf("the incast is known by %v; want epochs among them", sources(in))
+	if !slices.Contains(evidenceSources(in), "epochs") {
+		t.Errorf("the incast is known by %v; want epochs among them", evidenceSources(in))
 	}
 	l.only(t, l.name(tor))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
@@ -56,7 +57,7 @@ func (s Source) Load() (Config, error) {
 
 // lineOf is where the key of a complaint stands; 0: it does not.
 func lineOf(err error, lines map[string]int) int {
-	var e *KeyError
+	var e *source.KeyError
 	if !errors.As(err, &e) {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
@@ -41,7 +42,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		if err := c.Check(); err != nil {
-			var e *KeyError
+			var e *source.KeyError
 			if !errors.As(err, &e) || !isKey(e.Key) {
 				t.Fatalf("%q: complaint %q without a key", data, err)
 			}
@@ -82,7 +83,7 @@ func isKey(key string) bool {
 func TestComplaintsHaveTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"topology: f\ndta:\n  workers: 99\n":                          "f.yaml:3: dta.workers: 99, want 1 to 16",
-		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full: 0\n":         "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full 0; want all above 0",
+		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n":         "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
 		"dta:\n  workers: 2\n":                                        "f.yaml: topology: none, want the file",
 		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                    "f.yaml:3: api.listen: 0.0.0.0:1 is reached from elsewhere",
 		"topology: f\napi: {token_file: x,\n  token: y}\n":            "f.yaml:2: api.token_file: given with api.token",

@@ -102,7 +102,7 @@ func TestLoopInERSPAN(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range f.doc.Fabric.Switches() {
-		cfg.Switches = append(cfg.Switches, Switch{Name: f.doc.Fabric.Node(id).Name, Address: own(id)})
+		cfg.Switches = append(cfg.Switches, Switch{Name: f.doc.Fabric.Node(id).Name, Values: map[string]string{"address": own(id).String()}})
 	}
 	if conn, err := net.ListenIP("ip4:47", &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)}); errors.Is(err, os.ErrPermission) {
 		t.Skipf("a raw socket takes CAP_NET_RAW, which root has, as in CI: %v", err)
@@ -136,7 +136,7 @@ func TestLoopInERSPAN(t *testing.T) {
 	sw := l.goRound()
 	l.play()
 	in := l.found(t, sw, "loop")
-	if got := sources(in); !slices.Equal(got, []string{"traces"}) {
+	if got := evidenceSources(in); !slices.Equal(got, []string{"traces"}) {
 		t.Errorf("the loop is known by %v; want traces alone", got)
 	}
 	l.only(t, l.name(sw))
@@ -148,7 +148,7 @@ func TestLoopInERSPAN(t *testing.T) {
 // they show queues.
 func TestLoopInINTReports(t *testing.T) {
 	l := newLab(t, start(t, testConfig(t)))
-	conn, err := net.Dial("udp", l.b.INT().String())
+	conn, err := net.Dial("udp", l.b.SourceAddr("int").String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestLoopInINTReports(t *testing.T) {
 	sw := l.goRound()
 	l.play()
 	in := l.found(t, sw, "loop")
-	if got := sources(in); !slices.Contains(got, "traces") {
+	if got := evidenceSources(in); !slices.Contains(got, "traces") {
 		t.Errorf("the loop is known by %v; want traces among them", got)
 	}
 	l.only(t, l.name(sw))

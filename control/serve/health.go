@@ -5,7 +5,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/collector"
-	"github.com/weft-telemetry/weft/ingest/erspan"
+	"github.com/weft-telemetry/weft/ingest/source"
 )
 
 // Stages is part of core.Input.
@@ -19,11 +19,8 @@ func (s *socketInput) Stages() []api.Stage {
 	c := s.counts.Load()
 	stages := []api.Stage{socketStage(&st)}
 	stages = append(stages, core.PipelineStages(sumIntake(&st), c.lost, c.stats)...)
-	if s.ints != nil {
-		stages = append(stages, intStage(*s.ours.Load()))
-	}
-	if s.mirrors != nil {
-		stages = append(stages, erspanStage(s.mirrors.Stats()))
+	for i := range s.listeners {
+		stages = append(stages, sourceStage(s.listeners[i].Source, s.listeners[i].Counters()))
 	}
 	if s.stream != nil {
 		stages = append(stages, s.stream.stage())
@@ -72,34 +69,13 @@ func socketStage(st *collector.Status) api.Stage {
 	return s
 }
 
-// intStage is what became of INT reports.
-func intStage(now intCounts) api.Stage {
-	i, k := &now.reader, &now.socket
-	return api.Stage{
-		Name: "int", Title: "INT reports", Unit: "reports", In: i.Reports, Out: i.Used,
-		Losses: []api.StageLoss{
-			{Reason: "queue full", About: "datagrams, the kernel's queue", Count: k.Dropped},
-			{Reason: "missing", About: "datagrams, by their numbers", Count: i.Missing},
-			{Reason: "malformed", About: "datagrams", Count: i.Malformed},
-			{Reason: "unknown node", About: "no switch has the number", Count: i.Unknown},
-			{Reason: "other type", About: "not INT", Count: i.Other, Expected: true},
-			{Reason: "empty", About: "neither a port's state nor a packet", Count: i.Empty},
-		},
+// sourceStage is what became of the reports of a source.
+func sourceStage(src source.Source, c source.Counters) api.Stage {
+	st := api.Stage{Name: string(src.Kind), Title: src.Title, Unit: c.Unit, In: c.In, Out: c.Out, Losses: []api.StageLoss{}}
+	for _, l := range c.Losses {
+		st.Losses = append(st.Losses, api.StageLoss{Reason: l.Reason, About: l.About, Count: l.Count, Expected: l.Expected})
 	}
-}
-
-// erspanStage is what became of packets that should be mirrors.
-func erspanStage(m erspan.Stats, dropped uint64) api.Stage {
-	return api.Stage{
-		Name: "erspan", Title: "ERSPAN mirrors", Unit: "packets", In: m.Packets + dropped, Out: m.Mirrored,
-		Losses: []api.StageLoss{
-			{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
-			{Reason: "missing", About: "by the sequence numbers of those that came", Count: m.Missing},
-			{Reason: "unknown switch", About: "from an address of no switch", Count: m.Unknown},
-			{Reason: "malformed", About: "short, or of a version that is not known", Count: m.Truncated + m.Empty + m.Version + m.Unsupported + m.NotIP + m.Fragment},
-			{Reason: "no mirror", About: "GRE with something else in it", Count: m.NoMirror + m.Other, Expected: true},
-		},
-	}
+	return st
 }
 
 // stage is the stream from other sources to the controller.

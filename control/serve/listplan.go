@@ -8,6 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -17,6 +19,7 @@ type Plan struct {
 	Listen   netip.AddrPort `json:"listen"`
 	MaxData  int            `json:"max_data_bytes"`
 	Lists    []PlannedList  `json:"lists"`
+	Sources  []source.Kind  `json:"sources"` // of Identifiers
 	Switches []PlannedNode  `json:"switches"`
 }
 
@@ -34,8 +37,8 @@ type PlannedNode struct {
 	Name     string       `json:"name"`
 	ID       model.NodeID `json:"id"`
 	Flowsets dta.ListID   `json:"flowsets"`
-	INT      uint32       `json:"int"`
-	Address  string       `json:"address"`
+	// Identifiers are how the reports of other sources identify the switch.
+	Identifiers map[source.Kind]string `json:"identifiers"`
 }
 
 // Try does all of New that needs neither socket nor store, and tells the plan.
@@ -47,7 +50,7 @@ func Try(cfg Config) (*Plan, error) {
 	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), noDevices{}, control.Output{}); err != nil {
 		return nil, err
 	}
-	if _, err := f.decoders(&cfg, false, nil); err != nil {
+	if _, err := f.decoders(&cfg, nil); err != nil {
 		return nil, err
 	}
 	a, err := cfg.api()
@@ -65,12 +68,12 @@ func Try(cfg Config) (*Plan, error) {
 			return nil, bad(one.key, "%s is no directory, want one that is there", filepath.Dir(one.path))
 		}
 	}
-	return f.plan(&cfg), nil
+	return f.plan(&cfg)
 }
 
-func (f *fabric) plan(cfg *Config) *Plan {
+func (f *fabric) plan(cfg *Config) (*Plan, error) {
 	l := f.lists
-	p := &Plan{Listen: cfg.DTA.Listen, MaxData: MaxReport}
+	p := &Plan{Listen: cfg.DTA().Listen, MaxData: MaxReport}
 	for _, one := range []struct {
 		r                     control.ListRange
 		what, format, reports string
@@ -83,22 +86,24 @@ func (f *fabric) plan(cfg *Config) *Plan {
 	} {
 		p.Lists = append(p.Lists, PlannedList{one.r.First, one.r.Count, one.what, one.format, one.reports})
 	}
-	ints, addrs := map[model.NodeID]uint32{}, map[model.NodeID]string{}
-	for n, id := range f.byINT {
-		ints[id] = n
+	for i := range f.source.Switches {
+		sw := &f.source.Switches[i]
+		p.Switches = append(p.Switches, PlannedNode{
+			Name: sw.Name, ID: sw.ID, Flowsets: l.Flowsets.First + dta.ListID(sw.ID), Identifiers: map[source.Kind]string{},
+		})
 	}
-	for a, id := range f.byAddr {
-		addrs[id] = a.String()
-	}
-	for _, n := range f.doc.Fabric.Nodes() {
-		if !n.Role.IsSwitch() {
+	for _, src := range sources.All() {
+		if src.Identify == nil {
 			continue
 		}
-		addr := addrs[n.ID]
-		if addr == "" {
-			addr = n.IPv4.String()
+		ids, err := src.Identify(&f.source)
+		if err != nil {
+			return nil, err
 		}
-		p.Switches = append(p.Switches, PlannedNode{n.Name, n.ID, l.Flowsets.First + dta.ListID(n.ID), ints[n.ID], addr})
+		p.Sources = append(p.Sources, src.Kind)
+		for i := range p.Switches {
+			p.Switches[i].Identifiers[src.Kind] = ids[p.Switches[i].ID]
+		}
 	}
-	return p
+	return p, nil
 }

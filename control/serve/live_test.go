@@ -15,7 +15,7 @@ import (
 func TestINTReportsShowPorts(t *testing.T) {
 	b := start(t, testConfig(t))
 	sw := b.Fabric().Node(b.Fabric().Hosts()[0]).Ports[0].Peer.Node
-	conn, err := net.Dial("udp", b.INT().String())
+	conn, err := net.Dial("udp", b.SourceAddr("int").String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -21,7 +22,7 @@ func (s *socketInput) openRecorder() (err error) {
 }
 
 // record shows the recorder what came, and whether it was taken.
-func (s *socketInput) record(k capture.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
+func (s *socketInput) record(k source.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	if s.recorder != nil {
 		s.recorder.RecordDatagram(k, taken, at, from, to, payload)
 	}

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/wire/dta"
-	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
 // Replay is a service whose reports come from files and whose clock is theirs:
@@ -23,24 +25,25 @@ type Replay struct {
 	core      *core.Core
 	fabric    *fabric
 	collector *core.InProcessCollector
-	decoders  *decoders
+	decoders  map[source.Kind]source.Decoder
 	totals    totals
 
 	now        model.Time // of the recording
 	lastReport model.Time // when the last report came
 	polled     uint64     // reports in memory at the last poll
 	err        error      // of the store, the first
-	mirror     []byte
 }
 
 // NewReplay makes a replay of recordings of the configuration's fabric, in which
 // there are reports of some kinds. A store may be nil. Close must follow.
-func NewReplay(ctx context.Context, cfg Config, kinds [capture.NumKinds]uint64, store Store) (r *Replay, err error) {
+func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, store Store) (r *Replay, err error) {
 	r = &Replay{cfg: cfg.clone(), totals: newTotals()}
 	if r.fabric, err = readFabric(&cfg); err != nil {
 		return nil, err
 	}
-	r.fabric.portless = r.fabric.portless || kinds[capture.ERSPAN]+kinds[capture.SPAN] > 0
+	for _, src := range sources.All() {
+		r.fabric.noOutPort = r.fabric.noOutPort || src.NoOutPort && kinds[src.Kind]+kinds[source.SPAN] > 0
+	}
 	deps := core.Deps{
 		Devices: noDevices{}, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.totals.addIncident,
 	}
@@ -57,7 +60,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds [capture.NumKinds]uint64, 
 		return nil, err
 	}
 	ingest := func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) }
-	if r.decoders, err = r.fabric.decoders(&cfg, false, ingest); err != nil {
+	if r.decoders, err = r.fabric.decoders(&cfg, ingest); err != nil {
 		return nil, err
 	}
 	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)
@@ -67,17 +70,14 @@ func NewReplay(ctx context.Context, cfg Config, kinds [capture.NumKinds]uint64, 
 // Close frees memory.
 func (r *Replay) Close() error { return r.collector.Close() }
 
-// Ports are those of the configuration's sockets.
+// Ports are the UDP ports of the configuration's sources.
 func (c *Config) Ports() capture.Ports {
-	p := capture.Ports{DTA: []uint16{dta.Port, c.DTA.Listen.Port()}, INT: []uint16{INTPort}}
-	if c.INT.Listen.IsValid() {
-		p.INT = append(p.INT, c.INT.Listen.Port())
+	p := capture.Ports{}
+	for kind, src := range c.Sources {
+		p[kind] = src.Ports()
 	}
 	return p
 }
-
-// INTPort is the default port of INT reports.
-const INTPort = 32766
 
 // Run replays everything that a reader has and returns the findings. All of them
 // are in the store then. Time ends with the last report, as that of a service does
@@ -120,26 +120,27 @@ func (r *Replay) ingest(d *capture.Datagram) error {
 	}
 	r.lastReport = max(r.lastReport, d.Time) // a capture's times may go back a little
 	at := r.lastReport
-	emit := func(m *mirror.Mirror) {
-		r.mirror = m.AppendTo(r.mirror[:0])
-		r.core.Controller.IngestReport(at, r.fabric.lists.Mirrors.First, r.mirror)
-	}
 	switch d.Kind {
-	case capture.DTA:
+	case sources.DTA.Kind:
 		r.collector.Receive(at, d.From, d.Payload)
 		if r.collector.Stored()-r.polled >= pollAfter {
 			return r.poll(at)
 		}
-	case capture.INT:
-		r.decoders.ints.HandleDatagram(at, d.Payload)
-	case capture.ERSPAN:
-		r.decoders.erspan.DecodeGRE(at, model.AddrOf(d.From.Addr()), d.Payload, emit)
-	case capture.SPAN:
+	case source.SPAN:
 		id, ok := r.fabric.doc.Fabric.ByName(d.Switch)
 		if !ok || !r.fabric.doc.Fabric.Node(id).Role.IsSwitch() {
 			return fmt.Errorf("mirrored packets of %q, which is not a switch of %s", d.Switch, r.cfg.Topology)
 		}
-		r.decoders.erspan.DecodeSPAN(at, id, d.Payload, d.Frame, emit)
+		for _, src := range sources.All() {
+			if f, ok := r.decoders[src.Kind].(source.FrameDecoder); ok {
+				f.DecodeMirrored(at, id, d.Payload, d.Frame)
+				break
+			}
+		}
+	default:
+		if dec := r.decoders[d.Kind]; dec != nil {
+			dec.Decode(at, d.From, d.Payload)
+		}
 	}
 	return nil
 }
@@ -199,11 +200,13 @@ func (r *Replay) flush(ctx context.Context) {
 // stages is the account of the pipeline, as a service's health has it.
 func (r *Replay) stages() []api.Stage {
 	list := core.PipelineStages(r.collector.Intake(), r.collector.Lost(), r.core.Controller.Stats())
-	if st := r.decoders.ints.Stats(); st.Datagrams > 0 {
-		list = append(list, intStage(intCounts{reader: st}))
-	}
-	if st := r.decoders.erspan.Stats(); st.Packets > 0 {
-		list = append(list, erspanStage(st, 0))
+	for _, src := range sources.All() {
+		if d := r.decoders[src.Kind]; d != nil {
+			used := func(l source.Loss) bool { return l.Count > 0 }
+			if c := d.Counters(); c.In > 0 || slices.ContainsFunc(c.Losses, used) {
+				list = append(list, sourceStage(src, c))
+			}
+		}
 	}
 	return list
 }

@@ -46,10 +46,10 @@ func TestReplayTakesAllKinds(t *testing.T) {
 		rep.Metadata = intreport.Metadata{Bits: intreport.BitPorts | intreport.BitQueue, Ingress: 1, Egress: 2, QueueDepth: 4242}
 		rep.IngressTime = uint64(at) + uint64(i)*5e6
 		b := rep.AppendTo(intreport.Group{Node: uint32(tor), Seq: uint32(i)}.AppendTo(nil))
-		r.RecordDatagram(capture.INT, true, at+model.Time(i)*5e6, netip.MustParseAddrPort("192.0.2.2:9"), here, b)
+		r.RecordDatagram("int", true, at+model.Time(i)*5e6, netip.MustParseAddrPort("192.0.2.2:9"), here, b)
 		if i == 0 {
 			gre := append([]byte{0, 0, 0x88, 0xbe}, packet...) // type I
-			r.RecordDatagram(capture.ERSPAN, true, at+1e6, netip.AddrPortFrom(fabric.Node(tor).IPv4.Netip(), 0), here, gre)
+			r.RecordDatagram("erspan", true, at+1e6, netip.AddrPortFrom(fabric.Node(tor).IPv4.Netip(), 0), here, gre)
 		}
 	}
 	if err := r.Close(); err != nil {

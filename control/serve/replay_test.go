@@ -55,7 +55,7 @@ func recordLab(t *testing.T, text string, base time.Time, long time.Duration) st
 	}
 	session, err := scenario.Open(s, func(at model.Time, from model.NodeID, datagram []byte) {
 		src := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 255, byte(from >> 8), byte(from)}), 40041)
-		r.RecordDatagram(capture.DTA, true, model.TimeOf(base).Add(time.Duration(at)), src, netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
+		r.RecordDatagram("dta", true, model.TimeOf(base).Add(time.Duration(at)), src, netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"io"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
@@ -33,7 +35,7 @@ func TestReplayIsTheService(t *testing.T) {
 	}
 	defer in.Close()
 	to := capture.SendConfig{Speed: 1}
-	to.To[capture.DTA] = b.Reports()
+	to.To = map[source.Kind]netip.AddrPort{"dta": b.Reports()}
 	time.Sleep(time.Until(base)) // reports must not be of the future
 	sent, err := capture.Send(t.Context(), in, to)
 	if err != nil {
@@ -41,7 +43,7 @@ func TestReplayIsTheService(t *testing.T) {
 	}
 	eventually(t, "the health tells that all is recorded", func() bool {
 		return slices.ContainsFunc(b.Health().Stages, func(st api.Stage) bool {
-			return st.Name == "recording" && st.Out == sent.Datagrams[capture.DTA]
+			return st.Name == "recording" && st.Out == sent.Datagrams["dta"]
 		})
 	})
 	// A controller that is slow has not judged all of it yet.

@@ -11,6 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
 )
@@ -84,10 +86,16 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 // Reports is where DTA reports are received.
 func (s *Service) Reports() netip.AddrPort { return s.input.collector.Addr() }
 
-// INT is where INT reports are received; not valid: nowhere.
-func (s *Service) INT() (a netip.AddrPort) {
-	if s.input.ints != nil {
-		a = s.input.ints.Local()
+// SourceAddr is where the reports of a source are received; not valid: it is
+// disabled.
+func (s *Service) SourceAddr(k source.Kind) (a netip.AddrPort) {
+	if k == sources.DTA.Kind {
+		return s.Reports()
+	}
+	for _, l := range s.input.listeners {
+		if l.Kind == k {
+			a = l.Addr()
+		}
 	}
 	return a
 }

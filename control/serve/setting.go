@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -30,22 +32,25 @@ func (s *Setting) Env() string { return "WEFT_" + strings.ToUpper(strings.Replac
 
 // settings are all values that are one word. Retention, switches, jobs and
 // tenants are in the file alone.
-var settings = []Setting{
+var settings = allSettings()
+
+// allSettings are the settings of the service, with those of the sources after
+// the topology.
+func allSettings() []Setting {
+	list := slices.Clone(serviceSettings[:1])
+	for _, src := range sources.All() {
+		for i, one := range src.NewConfig().Settings() {
+			list = append(list, Setting{
+				Key: string(src.Kind) + "." + one.Key, About: one.About,
+				at: func(c *Config) any { return c.Sources[src.Kind].Settings()[i].Value },
+			})
+		}
+	}
+	return append(list, serviceSettings[1:]...)
+}
+
+var serviceSettings = []Setting{
 	{Key: "topology", About: "file of the fabric's topology and intended routes", Reload: true, at: func(c *Config) any { return &c.Topology }},
-
-	{Key: "dta.listen", About: "UDP address that takes DTA reports", at: func(c *Config) any { return &c.DTA.Listen }},
-	{Key: "dta.workers", About: "sockets that share the port", at: func(c *Config) any { return &c.DTA.Workers }},
-	{Key: "dta.rate", About: "reports per second that are let through, 0 for all; reporters are told of the others", at: func(c *Config) any { return &c.DTA.Rate }},
-	{Key: "dta.receive_buffer", About: "what the kernel may queue for each socket", at: func(c *Config) any { return &c.DTA.Receive }},
-	{Key: "dta.memory", About: "directory for the memories' files, which weft query reads; empty: memory of the process alone", at: func(c *Config) any { return &c.DTA.Memory }},
-
-	{Key: "int.listen", About: "UDP address that takes INT telemetry reports 2.0, such as 127.0.0.1:32766; empty: none", at: func(c *Config) any { return &c.INT.Listen }},
-	{Key: "int.time_unit", About: "of times and latencies in INT reports", at: func(c *Config) any { return &c.INT.Tick }},
-	{Key: "int.depth_unit", About: "of queue depths in INT reports", at: func(c *Config) any { return &c.INT.Cell }},
-	{Key: "int.full", About: "utilisation of a full link in INT reports", at: func(c *Config) any { return &c.INT.Full }},
-
-	{Key: "erspan.listen", About: "address of this machine that takes ERSPAN mirrors, which needs CAP_NET_RAW; empty: none", at: func(c *Config) any { return &c.ERSPAN.Listen }},
-	{Key: "erspan.debug_mark", About: "bits of the DSCP field that mark a packet", at: func(c *Config) any { return &c.ERSPAN.Debug }},
 
 	{Key: "record.file", About: "pcapng file that every report is also written to as it came, which weft replay plays; empty: none", at: func(c *Config) any { return &c.Record.Path }},
 	{Key: "record.max_size", About: "a file of this size becomes an old one, with its time in its name; 0: no bound", at: func(c *Config) any { return &c.Record.MaxSize }},

@@ -17,12 +17,10 @@ import (
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/collector"
-	"github.com/weft-telemetry/weft/ingest/erspan"
-	"github.com/weft-telemetry/weft/ingest/intreport"
-	"github.com/weft-telemetry/weft/ingest/udp"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
-	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
 // socketInput is the Input of a service: DTA reports go to a collector's memory,
@@ -36,19 +34,16 @@ type socketInput struct {
 	collector *collector.Collector
 	inbox     *core.Inbox
 	recorder  *capture.Recorder // nil: nothing is recorded
-	ints      *udp.Conn
-	mirrors   *erspan.Listener
-	stream    *streamSource // nil: DTA is the only source
-	decoders  *decoders
+	listeners []sourceListener  // of the sources other than DTA that are enabled
+	stream    *streamSource     // nil: DTA is the only source
 
-	ran    bool // Run has closed the collector, the mirrors' socket and the recorder
+	ran    bool // Run has closed the collector and the recorder
 	closed bool
 
 	drained  chan struct{} // every report that was received is in memory
 	finished chan struct{} // and the controller has read it
 
 	counts atomic.Pointer[controllerCounts]
-	ours   atomic.Pointer[intCounts]
 	last   atomic.Pointer[collector.Status] // before its memory was closed
 }
 
@@ -59,26 +54,26 @@ type controllerCounts struct {
 	lost  uint64
 }
 
-// intCounts is a snapshot of what the socket of INT reports counts.
-type intCounts struct {
-	socket udp.Stats
-	reader intreport.Stats
+// sourceListener is the socket of a source.
+type sourceListener struct {
+	source.Source
+	source.Listener
 }
 
 // newSocketInput opens every socket.
 func newSocketInput(ctx context.Context, cfg *Config, f *fabric, stream Stream, log *slog.Logger) (_ *socketInput, err error) {
 	s := &socketInput{cfg: cfg, fabric: f, log: log, drained: make(chan struct{}), finished: make(chan struct{})}
 	s.counts.Store(&controllerCounts{})
-	s.ours.Store(&intCounts{})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
+	dta := cfg.DTA()
 	c := collector.DefaultConfig()
-	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = cfg.DTA.Listen, cfg.DTA.Workers, cfg.DTA.Rate, int(cfg.DTA.Receive)
+	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(dta.ReceiveBuffer)
 	c.Status = netip.AddrPort{} // the API has it all
-	c.Memory.Dir, c.Memory.Lists = cfg.DTA.Memory, []list.Config{f.memory()}
+	c.Memory.Dir, c.Memory.Lists = dta.Memory, []list.Config{f.memory()}
 	c.Translate.ListWait = cfg.Controller.Step
 	c.Drained = s.drain
 	if err := s.openRecorder(); err != nil {
@@ -86,7 +81,7 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, stream Stream, 
 	}
 	if s.recorder != nil {
 		c.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
-			s.record(capture.DTA, stored, at, from, s.collector.Addr(), datagram)
+			s.record(sources.DTA.Kind, stored, at, from, s.collector.Addr(), datagram)
 		}
 	}
 	if s.collector, err = collector.New(ctx, c, log); err != nil {
@@ -95,28 +90,32 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, stream Stream, 
 	if s.inbox, err = core.NewInbox(s.collector.Memory()); err != nil {
 		return nil, err
 	}
-	if cfg.INT.Listen.IsValid() || cfg.ERSPAN.Listen.IsValid() {
-		if s.stream, err = newStreamSource(stream, f.lists); err != nil {
-			return nil, err
-		}
+	return s, s.openSources(stream)
+}
+
+// openSources opens the sockets of the sources other than DTA.
+func (s *socketInput) openSources(stream Stream) error {
+	decoders, err := s.fabric.decoders(s.cfg, func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) })
+	if err != nil {
+		return err
 	}
-	if s.decoders, err = f.decoders(cfg, false, func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) }); err != nil {
-		return nil, err
-	}
-	if cfg.INT.Listen.IsValid() {
-		if s.ints, err = udp.Listen(udp.DefaultConfig(cfg.INT.Listen)); err != nil {
-			return nil, fmt.Errorf("int.listen: %w", err)
+	for _, src := range sources.All() {
+		a, ok := s.cfg.Sources[src.Kind].(source.Adapter)
+		if !ok || a.Address() == "" {
+			continue
 		}
-	}
-	if cfg.ERSPAN.Listen.IsValid() {
-		if s.mirrors, err = erspan.Listen(cfg.ERSPAN.Listen, s.decoders.erspan); err != nil {
-			return nil, fmt.Errorf("erspan.listen: %w; weft trace --pcap reads a capture of them", err)
+		if s.stream == nil {
+			if s.stream, err = newStreamSource(stream, s.fabric.lists); err != nil {
+				return err
+			}
 		}
-		s.mirrors.Tap = func(at model.Time, from netip.Addr, packet []byte, mirrored bool) {
-			s.record(capture.ERSPAN, mirrored, at, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(cfg.ERSPAN.Listen, 0), packet)
+		l, err := a.OpenSocket(decoders[src.Kind])
+		if err != nil {
+			return fmt.Errorf("%s.listen: %w", src.Kind, err)
 		}
+		s.listeners = append(s.listeners, sourceListener{src, l})
 	}
-	return s, nil
+	return nil
 }
 
 // drain is called by the collector when it has received all that it will
@@ -158,11 +157,8 @@ func (s *socketInput) Run(ctx context.Context) error {
 		sockets.Add(1)
 		start(func() error { defer sockets.Done(); return f(ctx) })
 	}
-	if s.ints != nil {
-		socket(s.receiveINT)
-	}
-	if s.mirrors != nil {
-		socket(s.receiveMirrors)
+	for _, l := range s.listeners {
+		socket(func(ctx context.Context) error { return s.receive(ctx, l) })
 	}
 	start(func() error { return s.runController(context.WithoutCancel(ctx), &sockets) })
 	start(func() error { return s.collector.Run(ctx) })
@@ -183,11 +179,8 @@ func (s *socketInput) close() error {
 	if s.collector != nil && !s.ran {
 		errs = append(errs, s.collector.Close())
 	}
-	if s.ints != nil {
-		errs = append(errs, s.ints.Close())
-	}
-	if s.mirrors != nil && !s.ran {
-		errs = append(errs, s.mirrors.Close())
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
 	}
 	if s.recorder != nil && !s.ran {
 		errs = append(errs, s.recorder.Close())
@@ -280,47 +273,16 @@ func (s *socketInput) publishCounts() {
 	s.counts.Store(&controllerCounts{s.core.Controller.Stats(), s.inbox.Lost()})
 }
 
-// receiveINT reads the socket of INT reports, and what the kernel has queued at
-// the end.
-func (s *socketInput) receiveINT(ctx context.Context) error {
-	var ended, got time.Time
-	for {
-		if ctx.Err() != nil && ended.IsZero() {
-			ended = time.Now()
-			got = ended
-		}
-		n, err := s.ints.Receive(func(from netip.AddrPort, datagram []byte) {
-			at, before := model.TimeOf(time.Now()), s.decoders.ints.Stats().Used
-			s.decoders.ints.HandleDatagram(at, datagram)
-			s.record(capture.INT, s.decoders.ints.Stats().Used > before, at, from, s.ints.Local(), datagram)
-		})
-		s.ours.Store(&intCounts{s.ints.Stats(), s.decoders.ints.Stats()})
-		if err != nil {
-			return fmt.Errorf("int.listen: %w", err)
-		}
-		now := time.Now()
-		if n > 0 {
-			got = now
-		}
-		if !ended.IsZero() && (now.Sub(got) >= drainIdle || now.Sub(ended) >= drainLimit) {
-			return nil
+// receive reads the socket of a source.
+func (s *socketInput) receive(ctx context.Context, l sourceListener) error {
+	var tap source.Tap
+	if s.recorder != nil {
+		tap = func(at model.Time, from, to netip.AddrPort, data []byte, used bool) {
+			s.record(l.Kind, used, at, from, to, data)
 		}
 	}
-}
-
-// At the end a socket is read until it was idle for drainIdle, and no longer than
-// drainLimit. One empty read does not show that the queue is empty: a signal may
-// have interrupted it.
-const (
-	drainIdle  = 10 * time.Millisecond
-	drainLimit = time.Second
-)
-
-// receiveMirrors reads the socket of ERSPAN mirrors.
-func (s *socketInput) receiveMirrors(ctx context.Context) error {
-	var data []byte
-	return s.mirrors.Run(ctx, func(at model.Time, m *mirror.Mirror) {
-		data = m.AppendTo(data[:0])
-		s.stream.publish(at, s.fabric.lists.Mirrors.First, data)
-	})
+	if err := l.Run(ctx, tap); err != nil {
+		return fmt.Errorf("%s.listen: %w", l.Kind, err)
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -97,8 +98,8 @@ func (r *Replay) summary(in *capture.Reader) *Summary {
 	if r.core.Writer != nil {
 		f.Kept = r.core.Writer.Stats().Written
 	}
-	for k, n := range st.Kinds {
-		f.Reports[capture.Kind(k).String()] = n
+	for _, k := range sources.Kinds() {
+		f.Reports[string(k)] = st.Kinds[k]
 	}
 	for _, err := range in.TruncatedFiles() {
 		f.Broken = append(f.Broken, err.Error())

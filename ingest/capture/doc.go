@@ -5,25 +5,13 @@
 // Manual: docs/replay.md.
 package capture
 
-import "strings"
+import (
+	"strings"
 
-// Kind is the kind of socket that received a report, or would have.
-type Kind uint8
-
-// The kinds.
-const (
-	Other  Kind = iota // not a report
-	DTA                // Direct Telemetry Access, over UDP
-	INT                // INT telemetry reports, over UDP
-	ERSPAN             // mirrored packets, in GRE
-	SPAN               // mirrored packets of one switch without encapsulation; files only
-	NumKinds
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
+	"github.com/weft-telemetry/weft/model"
 )
-
-var kindNames = [NumKinds]string{"other", "dta", "int", "erspan", "span"}
-
-// String prints the kind's name.
-func (k Kind) String() string { return kindNames[k] }
 
 // A recording has an interface for each kind, whose name identifies it: the ports
 // are arbitrary.
@@ -32,25 +20,27 @@ const (
 	rejectedSuffix = "-rejected"
 )
 
-func deviceName(k Kind, rejected bool) string {
-	name := devicePrefix + k.String()
+func deviceName(k source.Kind, rejected bool) string {
+	name := devicePrefix + string(k)
 	if rejected {
 		name += rejectedSuffix
 	}
 	return name
 }
 
-// deviceKind parses a name of deviceName; for other names it returns Other.
-func deviceKind(name string) (k Kind, rejected bool) {
+// deviceKind parses a name of deviceName; for other names it returns
+// source.Other.
+func deviceKind(name string) (k source.Kind, rejected bool) {
 	name, ours := strings.CutPrefix(name, devicePrefix)
-	if !ours {
-		return Other, false
-	}
 	name, rejected = strings.CutSuffix(name, rejectedSuffix)
-	for k := DTA; k < NumKinds; k++ {
-		if name == k.String() {
-			return k, rejected
-		}
+	if _, known := sources.ByKind(source.Kind(name)); !ours || !known {
+		return source.Other, false
 	}
-	return Other, false
+	return source.Kind(name), rejected
+}
+
+// protoOf is the protocol that carries reports of a kind.
+func protoOf(k source.Kind) model.Proto {
+	s, _ := sources.ByKind(k)
+	return s.Proto
 }

@@ -18,7 +18,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	addr := netip.MustParseAddrPort("10.0.0.7:1")
 	put := func() {
-		r.RecordDatagram(DTA, true, 1, addr, addr, make([]byte, 100))
+		r.RecordDatagram("dta", true, 1, addr, addr, make([]byte, 100))
 		r.writeQueued()
 	}
 	put()

@@ -3,6 +3,7 @@ package capture
 import (
 	"net/netip"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/packet"
 )
@@ -11,8 +12,8 @@ const hopLimit = 64
 
 // appendPacket appends a report as an IP packet. Sockets do not expose headers:
 // addresses and ports are the report's, all other fields are synthetic.
-func appendPacket(b []byte, k Kind, from, to netip.AddrPort, payload []byte) []byte {
-	if k == ERSPAN {
+func appendPacket(b []byte, k source.Kind, from, to netip.AddrPort, payload []byte) []byte {
+	if protoOf(k) == model.GRE {
 		b = appendIP(b, model.GRE, from.Addr(), to.Addr(), len(payload))
 		return append(b, payload...)
 	}

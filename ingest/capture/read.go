@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/ingest/pcap"
+	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/packet"
 )
@@ -21,12 +23,12 @@ type Input struct {
 }
 
 // Ports identify the reports in a capture that is not a Weft recording.
-type Ports struct{ DTA, INT []uint16 }
+type Ports map[source.Kind][]uint16
 
 // Datagram is one report of a file.
 type Datagram struct {
 	Time     model.Time
-	Kind     Kind
+	Kind     source.Kind
 	From, To netip.AddrPort // without ports if the kind has none
 	Switch   string         // with SPAN
 	// Payload is the UDP payload; with ERSPAN the IP payload; with SPAN an
@@ -39,27 +41,27 @@ type Datagram struct {
 // Invariant: Packets = all of Kinds + Rejected, and Kinds[Other] = NotIP +
 // Fragments + unrelated packets.
 type ReadStats struct {
-	Packets   uint64           `json:"packets"`
-	Kinds     [NumKinds]uint64 `json:"kinds"`
-	Rejected  uint64           `json:"rejected"` // by the collector that recorded them
-	NotIP     uint64           `json:"not_ip"`
-	Fragments uint64           `json:"fragments"`
-	Truncated uint64           `json:"truncated"` // reports that the capture truncated
+	Packets   uint64                 `json:"packets"`
+	Kinds     map[source.Kind]uint64 `json:"kinds"`
+	Rejected  uint64                 `json:"rejected"` // by the collector that recorded them
+	NotIP     uint64                 `json:"not_ip"`
+	Fragments uint64                 `json:"fragments"`
+	Truncated uint64                 `json:"truncated"` // reports that the capture truncated
 }
 
 // Reader reads the reports of several files in the order of their times. It is
 // for one goroutine.
 type Reader struct {
 	ports Ports
-	files []*source
-	next  *source // of the packet returned last
+	files []*inputFile
+	next  *inputFile // of the packet returned last
 	stats ReadStats
 	parse packet.Packet
 	cut   []error
 }
 
-// source is a file and its next packet.
-type source struct {
+// inputFile is a file and its next packet.
+type inputFile struct {
 	Input
 	file   *os.File
 	reader *pcap.Reader
@@ -69,7 +71,7 @@ type source struct {
 
 // Open opens files, pcap or pcapng. Close must follow.
 func Open(ports Ports, inputs ...Input) (_ *Reader, err error) {
-	r := &Reader{ports: ports}
+	r := &Reader{ports: ports, stats: ReadStats{Kinds: map[source.Kind]uint64{}}}
 	defer func() {
 		if err != nil {
 			r.Close()
@@ -80,7 +82,7 @@ func Open(ports Ports, inputs ...Input) (_ *Reader, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &source{Input: in, file: f}
+		s := &inputFile{Input: in, file: f}
 		r.files = append(r.files, s)
 		if s.reader, err = pcap.NewReader(f); err != nil {
 			return nil, fmt.Errorf("read %s: %w", in.Path, err)
@@ -137,7 +139,7 @@ func Summarize(ports Ports, inputs ...Input) (s Summary, err error) {
 }
 
 // advance reads the next packet of a file, and closes the file at its end.
-func (r *Reader) advance(s *source) {
+func (r *Reader) advance(s *inputFile) {
 	s.number++
 	err := s.reader.Next(&s.packet)
 	if err == nil {
@@ -147,7 +149,7 @@ func (r *Reader) advance(s *source) {
 		r.cut = append(r.cut, fmt.Errorf("read %s: packet %d: %w", s.Path, s.number, err))
 	}
 	s.file.Close()
-	r.files = slices.DeleteFunc(r.files, func(one *source) bool { return one == s })
+	r.files = slices.DeleteFunc(r.files, func(one *inputFile) bool { return one == s })
 }
 
 // Next reads the next report of any kind; it skips those that were rejected when
@@ -183,14 +185,14 @@ func (r *Reader) Next(d *Datagram) error {
 }
 
 // classify determines the kind and payload of a packet.
-func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
-	*d = Datagram{Time: s.packet.Time}
+func (r *Reader) classify(s *inputFile, d *Datagram) (rejected bool, err error) {
+	*d = Datagram{Time: s.packet.Time, Kind: source.Other}
 	data, frame, err := s.packet.Network()
 	if err != nil {
 		return false, err
 	}
 	if s.Switch != "" {
-		d.Kind, d.Switch, d.Payload, d.Frame = SPAN, s.Switch, data, frame
+		d.Kind, d.Switch, d.Payload, d.Frame = source.SPAN, s.Switch, data, frame
 		return false, nil
 	}
 	p := &r.parse
@@ -215,14 +217,14 @@ func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
 	switch {
 	case h.Key.Proto == model.UDP && !h.Flags.Has(packet.NoPorts):
 		d.Kind = r.byPort(h.Key.DstPort)
-		if kind == DTA || kind == INT {
+		if protoOf(kind) == model.UDP {
 			d.Kind = kind
 		}
 		d.Payload = data[min(int(h.Payload), len(data)):]
-	case h.Key.Proto == model.GRE:
-		d.Kind, d.Payload = ERSPAN, data[min(int(h.Transport), len(data)):]
+	case h.Key.Proto != model.UDP:
+		d.Kind, d.Payload = byProto(h.Key.Proto), data[min(int(h.Transport), len(data)):]
 	}
-	if d.Kind == Other {
+	if d.Kind == source.Other {
 		return false, nil
 	}
 	if len(data) < whole {
@@ -233,12 +235,21 @@ func (r *Reader) classify(s *source, d *Datagram) (rejected bool, err error) {
 	return rejected, nil
 }
 
-func (r *Reader) byPort(port uint16) Kind {
-	switch {
-	case slices.Contains(r.ports.DTA, port):
-		return DTA
-	case slices.Contains(r.ports.INT, port):
-		return INT
+func (r *Reader) byPort(port uint16) source.Kind {
+	for _, s := range sources.All() {
+		if slices.Contains(r.ports[s.Kind], port) {
+			return s.Kind
+		}
 	}
-	return Other
+	return source.Other
+}
+
+// byProto is the source that a protocol without ports carries.
+func byProto(p model.Proto) source.Kind {
+	for _, s := range sources.All() {
+		if s.Proto == p {
+			return s.Kind
+		}
+	}
+	return source.Other
 }

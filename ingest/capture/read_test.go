@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/pcap"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -23,9 +24,9 @@ import (
 func TestCapturesOfOtherTools(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
-	for i, kind := range []capture.Kind{capture.DTA, capture.INT} {
+	for i, kind := range []source.Kind{"dta", "int"} {
 		cfg := capture.DefaultConfig()
-		cfg.Path = filepath.Join(dir, kind.String()+".pcapng")
+		cfg.Path = filepath.Join(dir, string(kind)+".pcapng")
 		var list []seen
 		for j := range 10 {
 			list = append(list, seen{model.Time(10*j + i), kind, "10.0.0.7:9", []string{"10.0.0.1:40040", "10.0.0.1:40041"}[i], "report"})
@@ -41,21 +42,21 @@ func TestCapturesOfOtherTools(t *testing.T) {
 		}
 		paths = append(paths, cfg.Path)
 	}
-	got, stats := readAll(t, capture.Ports{DTA: []uint16{40040}, INT: []uint16{40041}}, paths...)
-	if len(got) != 20 || stats.Kinds[capture.DTA] != 10 || stats.Kinds[capture.INT] != 10 {
+	got, stats := readAll(t, capture.Ports{"dta": []uint16{40040}, "int": []uint16{40041}}, paths...)
+	if len(got) != 20 || stats.Kinds["dta"] != 10 || stats.Kinds["int"] != 10 {
 		t.Fatalf("%d reports, %+v; want 10 of each", len(got), stats)
 	}
 	for i := range got {
 		if i > 0 && got[i].at < got[i-1].at {
-			t.Errorf("%v comes behind %v", got[i].at, got[i-1].at)
+			t.Errorf("%v is after %v", got[i].at, got[i-1].at)
 		}
-		if want := capture.DTA + capture.Kind(got[i].at%10); got[i].kind != want {
+		if want := []source.Kind{"dta", "int"}[got[i].at%10]; got[i].kind != want {
 			t.Errorf("report at %v is %v; want %v", got[i].at, got[i].kind, want)
 		}
 	}
 	got, stats = readAll(t, capture.Ports{}, paths...)
-	if len(got) != 20 || stats.Kinds[capture.Other] != 20 {
-		t.Errorf("%d reports, %+v; want 20 of nobody", len(got), stats)
+	if len(got) != 20 || stats.Kinds[source.Other] != 20 {
+		t.Errorf("%d reports, %+v; want 20 unrelated packets", len(got), stats)
 	}
 }
 
@@ -80,7 +81,7 @@ func TestTruncatedFile(t *testing.T) {
 	for d := (capture.Datagram{}); r.Next(&d) == nil; n++ {
 	}
 	if n != 3 || len(r.TruncatedFiles()) != 1 || !errors.Is(r.TruncatedFiles()[0], pcap.ErrCorrupt) {
-		t.Errorf("%d reports, %v; want 3, and to be told", n, r.TruncatedFiles())
+		t.Errorf("%d reports, %v; want 3 and an error", n, r.TruncatedFiles())
 	}
 	if _, err := capture.Open(capture.Ports{}, capture.Input{Path: "read_test.go"}); !errors.Is(err, pcap.ErrFormat) {
 		t.Errorf("Open of a text = %v; want %v", err, pcap.ErrFormat)
@@ -102,7 +103,7 @@ func TestSPANFile(t *testing.T) {
 		if err := r.Next(&d); err != nil {
 			t.Fatal(err)
 		}
-		if d.Kind != capture.SPAN || d.Switch != "leaf0" || d.Frame || d.Time != want.at || !strings.HasSuffix(string(d.Payload), want.payload) {
+		if d.Kind != source.SPAN || d.Switch != "leaf0" || d.Frame || d.Time != want.at || !strings.HasSuffix(string(d.Payload), want.payload) {
 			t.Errorf("packet %d: %+v", i, d)
 		}
 	}
@@ -115,9 +116,9 @@ func TestSendKeepsTheSpeed(t *testing.T) {
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
 	var list []seen
 	for i := range 20 {
-		kind := capture.DTA
+		kind := source.Kind("dta")
 		if i%4 == 3 {
-			kind = capture.INT
+			kind = "int"
 		}
 		list = append(list, seen{model.Time(i) * 10e6, kind, "10.0.0.7:1", "10.0.0.1:2", string(rune('a' + i))})
 	}
@@ -127,20 +128,20 @@ func TestSendKeepsTheSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	send := func(speed float64, kind capture.Kind, to netip.AddrPort) (capture.SendStats, error) {
+	send := func(speed float64, kind source.Kind, to netip.AddrPort) (capture.SendStats, error) {
 		r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		c := capture.SendConfig{Speed: speed}
-		c.To[kind] = to
+		c.To = map[source.Kind]netip.AddrPort{kind: to}
 		return capture.Send(t.Context(), r, c)
 	}
 	here := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	began := time.Now()
-	sent, err := send(2, capture.DTA, here)
-	if err != nil || sent.Datagrams[capture.DTA] != 15 || sent.Skipped[capture.INT] != 5 {
+	sent, err := send(2, "dta", here)
+	if err != nil || sent.Datagrams["dta"] != 15 || sent.Skipped["int"] != 5 {
 		t.Fatalf("Send = %+v, %v; want 15 reports sent and 5 left", sent, err)
 	}
 	// The last is 190 ms after the first, 95 at twice the speed.
@@ -149,18 +150,18 @@ func TestSendKeepsTheSpeed(t *testing.T) {
 	}
 	b := make([]byte, 10)
 	for i, want := range list {
-		if want.kind != capture.DTA {
+		if want.kind != "dta" {
 			continue
 		}
 		if n, err := conn.Read(b); err != nil || string(b[:n]) != want.payload {
 			t.Fatalf("report %d: %q, %v; want %q", i, b[:n], err, want.payload)
 		}
 	}
-	if _, err := send(0, capture.ERSPAN, here); err == nil {
+	if _, err := send(0, "erspan", here); err == nil {
 		t.Error("mirrors were sent to a socket of UDP")
 	}
 	conn.Close()
-	if _, err := send(0, capture.DTA, here); err == nil || !strings.Contains(err.Error(), "no process listens") {
+	if _, err := send(0, "dta", here); err == nil || !strings.Contains(err.Error(), "no process listens") {
 		t.Errorf("Send to a closed port = %v; want an error that says so", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +172,7 @@ func TestSendKeepsTheSpeed(t *testing.T) {
 	}
 	defer r.Close()
 	c := capture.SendConfig{Speed: 1}
-	c.To[capture.DTA] = here
+	c.To = map[source.Kind]netip.AddrPort{"dta": here}
 	if _, err := capture.Send(ctx, r, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("Send after its context's end = %v", err)
 	}
@@ -202,7 +203,7 @@ func FuzzReader(f *testing.F) {
 		if err := os.WriteFile(path, in, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		r, err := capture.Open(capture.Ports{DTA: []uint16{40040}}, capture.Input{Path: path})
+		r, err := capture.Open(capture.Ports{"dta": []uint16{40040}}, capture.Input{Path: path})
 		if err != nil {
 			return
 		}
@@ -216,7 +217,7 @@ func FuzzReader(f *testing.F) {
 				}
 				break
 			}
-			if d.Kind != capture.Other && (!d.From.IsValid() || len(d.Payload) > len(in)) {
+			if d.Kind != source.Other && (!d.From.IsValid() || len(d.Payload) > len(in)) {
 				t.Fatalf("datagram %+v", d)
 			}
 		}

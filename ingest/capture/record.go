@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -76,7 +77,7 @@ type batch struct {
 
 type entry struct {
 	at       model.Time
-	kind     Kind
+	kind     source.Kind
 	rejected bool
 	from, to netip.AddrPort
 	size     int
@@ -100,7 +101,7 @@ func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 
 // RecordDatagram queues a copy of a datagram: the UDP payload, or with ERSPAN the
 // IP payload. Taken is false if the collector rejected it.
-func (r *Recorder) RecordDatagram(k Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
+func (r *Recorder) RecordDatagram(k source.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stats.Datagrams++

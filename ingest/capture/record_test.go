@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -26,7 +27,7 @@ func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 // seen is one expected report.
 type seen struct {
 	at       model.Time
-	kind     capture.Kind
+	kind     source.Kind
 	from, to string
 	payload  string
 }
@@ -78,10 +79,10 @@ func record(t *testing.T, cfg capture.Config, list []seen, rejected ...int) capt
 
 // reports are of every kind and both families, on arbitrary ports.
 var reports = []seen{
-	{1e18, capture.DTA, "10.0.0.7:40041", "192.0.2.1:1234", "first"},
-	{1e18 + 1, capture.INT, "[2001:db8::7]:7", "[2001:db8::1]:1235", "second"},
-	{1e18 + 2, capture.ERSPAN, "10.0.0.7:0", "192.0.2.1:0", "\x00\x00\x88\xbe in GRE"},
-	{1e18 + 3, capture.DTA, "10.0.0.8:40041", "192.0.2.1:1234", ""},
+	{1e18, "dta", "10.0.0.7:40041", "192.0.2.1:1234", "first"},
+	{1e18 + 1, "int", "[2001:db8::7]:7", "[2001:db8::1]:1235", "second"},
+	{1e18 + 2, "erspan", "10.0.0.7:0", "192.0.2.1:0", "\x00\x00\x88\xbe in GRE"},
+	{1e18 + 3, "dta", "10.0.0.8:40041", "192.0.2.1:1234", ""},
 }
 
 // TestRecordingRoundTrip: reports of every kind are read as they were recorded,
@@ -104,7 +105,7 @@ func TestRecordingRoundTrip(t *testing.T) {
 	}
 	cfg.Rejected = true
 	record(t, cfg, reports, 3)
-	got, stats := readAll(t, capture.Ports{DTA: []uint16{1234}}, cfg.Path)
+	got, stats := readAll(t, capture.Ports{"dta": []uint16{1234}}, cfg.Path)
 	if len(got) != 3 || stats.Rejected != 1 || stats.Packets != 4 {
 		t.Errorf("%d reports, stats %+v; want 3, and 1 rejected of 4", len(got), stats)
 	}
@@ -137,7 +138,7 @@ func TestFileRotation(t *testing.T) {
 	cfg.Path, cfg.MaxSize, cfg.Keep = filepath.Join(t.TempDir(), "reports.pcapng"), 64*model.KiB, 3
 	var list []seen
 	for i := range 400 {
-		list = append(list, seen{model.Time(i), capture.DTA, "10.0.0.7:1", "10.0.0.1:2", strings.Repeat("x", 1000)})
+		list = append(list, seen{model.Time(i), "dta", "10.0.0.7:1", "10.0.0.1:2", strings.Repeat("x", 1000)})
 	}
 	st := record(t, cfg, list)
 	if st.Files != 7 { // 62 reports of 1,064 bytes fill one
@@ -171,9 +172,9 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	payload := make([]byte, 1000)
 	for i := range 100 { // Run has not started yet
-		r.RecordDatagram(capture.DTA, true, model.Time(i), addr("10.0.0.7:1"), addr("10.0.0.1:2"), payload)
+		r.RecordDatagram("dta", true, model.Time(i), addr("10.0.0.7:1"), addr("10.0.0.1:2"), payload)
 	}
-	r.RecordDatagram(capture.DTA, true, 100, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1<<17))
+	r.RecordDatagram("dta", true, 100, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1<<17))
 	before := r.Stats()
 	if before.Shed < 30 || before.Shed+before.Waiting != 101 {
 		t.Errorf("stats %+v; want some 40 of 101 shed", before)
@@ -211,7 +212,7 @@ func TestDiskErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		r.RecordDatagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
+		r.RecordDatagram("dta", true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
 	}
 	go func() { done <- r.Run(ctx) }()
 	for r.Stats().Waiting > 0 { // it is counted while the recorder runs
@@ -220,7 +221,7 @@ func TestDiskErrors(t *testing.T) {
 	if st := r.Stats(); st.Failed != 38 || st.Written != 62 {
 		t.Errorf("stats %+v; want 62 written and 38 failed", st)
 	}
-	r.RecordDatagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
+	r.RecordDatagram("dta", true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
 	end()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), cfg.Path) {
 		t.Errorf("Run = %v; want an error with the path", err)
@@ -242,7 +243,7 @@ func TestDatagramAllocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload, from, to := bytes.Repeat([]byte{1}, 1000), addr("10.0.0.7:1"), addr("10.0.0.1:2")
-	put := func() { r.RecordDatagram(capture.DTA, true, 1, from, to, payload) }
+	put := func() { r.RecordDatagram("dta", true, 1, from, to, payload) }
 	for range 2 { // both halves of the queue get their memory
 		for range 1000 {
 			put()
@@ -270,7 +271,7 @@ func BenchmarkDatagram(b *testing.B) {
 	payload, from, to := bytes.Repeat([]byte{1}, 1000), addr("10.0.0.7:1"), addr("10.0.0.1:2")
 	b.SetBytes(int64(len(payload)))
 	for b.Loop() {
-		r.RecordDatagram(capture.DTA, true, 1, from, to, payload)
+		r.RecordDatagram("dta", true, 1, from, to, payload)
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -10,13 +10,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
 
 // SendConfig holds the destinations and the speed of Send.
 type SendConfig struct {
-	To    [NumKinds]netip.AddrPort // by kind; reports with the zero value are skipped
-	Speed float64                  // relative to real time; 0: as fast as possible
+	To    map[source.Kind]netip.AddrPort // reports of other kinds are skipped
+	Speed float64                        // relative to real time; 0: as fast as possible
 }
 
 // Check returns the first error of the configuration.
@@ -26,8 +27,8 @@ func (c *SendConfig) Check() error {
 		if !to.IsValid() {
 			continue
 		}
-		if some = true; Kind(k) != DTA && Kind(k) != INT {
-			return fmt.Errorf("%v to %v: cannot be sent over UDP, want dta or int", Kind(k), to)
+		if some = true; protoOf(k) != model.UDP {
+			return fmt.Errorf("%v to %v: cannot be sent over UDP, want dta or int", k, to)
 		}
 	}
 	switch {
@@ -41,10 +42,10 @@ func (c *SendConfig) Check() error {
 
 // SendStats are the counters of Send.
 type SendStats struct {
-	Datagrams [NumKinds]uint64 `json:"datagrams"`
-	Bytes     uint64           `json:"bytes"`
-	Skipped   [NumKinds]uint64 `json:"skipped"` // of kinds without a destination
-	Span      time.Duration    `json:"span_ns"`
+	Datagrams map[source.Kind]uint64 `json:"datagrams"`
+	Bytes     uint64                 `json:"bytes"`
+	Skipped   map[source.Kind]uint64 `json:"skipped"` // of kinds without a destination
+	Span      time.Duration          `json:"span_ns"`
 }
 
 // Send sends the reports of a reader to the sockets of another process, each at
@@ -53,7 +54,8 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err e
 	if err := cfg.Check(); err != nil {
 		return sent, err
 	}
-	var conns [NumKinds]*net.UDPConn
+	sent.Datagrams, sent.Skipped = map[source.Kind]uint64{}, map[source.Kind]uint64{}
+	conns := map[source.Kind]*net.UDPConn{}
 	for k, to := range cfg.To {
 		if !to.IsValid() {
 			continue

@@ -217,7 +217,7 @@ func TestReportsOfWeft(t *testing.T) {
 	cfg := config()
 	cfg.WeftReports = false
 	if d := newDecoder(t, cfg); len(decode(d, 0, frame)) != 0 || d.Stats().Other != 1 {
-		t.Errorf("reports are read although nobody asked: %+v", d.Stats())
+		t.Errorf("reports are decoded without WeftReports: %+v", d.Stats())
 	}
 }
 

@@ -118,7 +118,7 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 		if err := l.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return fmt.Errorf("receive mirrors: %w", err)
 		}
-		n, told, _, from, err := l.conn.ReadMsgIP(buf, oob)
+		n, oobn, _, from, err := l.conn.ReadMsgIP(buf, oob)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			if !ended.IsZero() {
@@ -130,7 +130,7 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 		}
 		at = model.TimeOf(time.Now())
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
-			l.handlePacket(at, a.Unmap(), buf[:n], oob[:told], out)
+			l.handlePacket(at, a.Unmap(), buf[:n], oob[:oobn], out)
 		}
 	}
 }

@@ -68,7 +68,7 @@ type Decoder struct {
 	cfg    Config
 	out    Output
 	stats  Stats
-	next   map[source]uint32
+	next   map[sequenceKey]uint32
 	reader intreport.Reader
 	packet packet.Packet
 	mirror mirror.Mirror
@@ -76,8 +76,8 @@ type Decoder struct {
 	made   []byte
 }
 
-// source is a sender with separate sequence numbers.
-type source struct {
+// sequenceKey is a sender with separate sequence numbers.
+type sequenceKey struct {
 	node     uint32
 	hardware uint8
 }
@@ -91,9 +91,10 @@ func NewDecoder(cfg Config, out Output) (*Decoder, error) {
 	case cfg.Switch == nil:
 		return nil, errors.New("intreport: Config.Switch is nil, want a lookup of switches by node id")
 	case cfg.Tick <= 0 || cfg.Cell <= 0 || cfg.FullUtilization == 0:
-		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, full utilization %d; want all above 0", cfg.Tick, cfg.Cell, cfg.FullUtilization)
+		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, full utilization %d; want all above 0",
+			cfg.Tick, cfg.Cell, cfg.FullUtilization)
 	}
-	return &Decoder{cfg: cfg, out: out, next: map[source]uint32{}}, nil
+	return &Decoder{cfg: cfg, out: out, next: map[sequenceKey]uint32{}}, nil
 }
 
 // Stats returns the current counters.
@@ -125,7 +126,7 @@ func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 
 // trackSequence counts missing datagrams.
 func (d *Decoder) trackSequence(g intreport.Group) {
-	s := source{g.Node, g.Hardware}
+	s := sequenceKey{g.Node, g.Hardware}
 	due, known := d.next[s]
 	if !known && len(d.next) >= maxSources {
 		return

@@ -1,0 +1,157 @@
+// Package source describes the kinds of reports that Weft receives: their
+// configuration, socket, decoder and counters. A source is implemented in its
+// ingest package; ingest/sources lists all of them. What reports mean is left to
+// the analyses.
+package source
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// Kind is the name of a source: of its section in the configuration, its health
+// stage, and its interface in recordings.
+type Kind string
+
+// Kinds of packets in captures that are no source.
+const (
+	Other Kind = "other" // not a report
+	SPAN  Kind = "span"  // frames mirrored by one switch, without encapsulation
+)
+
+// Source is one row of the registry.
+type Source struct {
+	Kind  Kind
+	Title string      // for people, such as "INT reports"
+	Proto model.Proto // that carries reports: UDP or GRE
+
+	// NewConfig returns the default configuration.
+	NewConfig func() Config
+
+	// SwitchKeys are what the configuration may say of a switch for this source.
+	SwitchKeys []SwitchKey
+	// Identify returns how reports identify each switch, for people; nil: they
+	// contain its id.
+	Identify func(f *Fabric) (map[model.NodeID]string, error)
+	// NoOutPort says that mirrors do not contain the port by which a packet left.
+	NoOutPort bool
+}
+
+// Config is the configuration of a source.
+type Config interface {
+	// Settings are the keys of its section, in the order of the file.
+	Settings() []Setting
+	// Check returns a *KeyError for the first invalid value.
+	Check() error
+	// Address is where reports are received; empty: the source is disabled.
+	Address() string
+	// Ports are the UDP ports that reports have in captures of other tools.
+	Ports() []uint16
+	Clone() Config
+}
+
+// Setting is one key of a section.
+type Setting struct {
+	Key   string // within the section
+	About string
+	Value any // a pointer into the Config: *string, *int, *netip.AddrPort …
+}
+
+// SwitchKey is one key of a switch in the configuration.
+type SwitchKey struct {
+	Key  string
+	Want string // of a value, for errors
+	Ok   func(text string) bool
+}
+
+// KeyError is an invalid value of a key.
+type KeyError struct {
+	Key  string // or the section of several keys
+	Text string
+}
+
+// Error is the key and what is wanted.
+func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
+
+// Errorf returns a KeyError.
+func Errorf(key, format string, args ...any) error {
+	return &KeyError{key, fmt.Sprintf(format, args...)}
+}
+
+// Fabric is what decoders know of the switches.
+type Fabric struct {
+	Switches []Switch
+	// ByAddr returns the switch with an address.
+	ByAddr func(a model.Addr) (model.NodeID, bool)
+}
+
+// Switch is a switch of the topology.
+type Switch struct {
+	ID     model.NodeID
+	Name   string
+	Addr   model.Addr
+	Values map[string]string // of SwitchKeys, as the configuration has them
+}
+
+// Output takes what reports contain, in Weft's formats: the data of a label
+// export, and a mirror. Neither may be kept.
+type Output struct {
+	Label  func(at model.Time, export []byte)
+	Mirror func(at model.Time, m *mirror.Mirror)
+}
+
+// Adapter is the Config of a source whose reports are converted to Weft's. That
+// of DTA, whose reports go to collector memory as they are, is none.
+type Adapter interface {
+	Config
+	NewDecoder(f *Fabric, out Output) (Decoder, error)
+	// OpenSocket opens the socket that receives reports.
+	OpenSocket(d Decoder) (Listener, error)
+}
+
+// Decoder converts reports. One goroutine uses it.
+type Decoder interface {
+	// Decode converts the payload of UDP, or what follows the IP header, and
+	// reports whether it was of use.
+	Decode(at model.Time, from netip.AddrPort, data []byte) bool
+	Counters() Counters
+}
+
+// FrameDecoder is a Decoder that also takes frames of a SPAN port.
+type FrameDecoder interface {
+	DecodeMirrored(at model.Time, sw model.NodeID, data []byte, ethernet bool)
+}
+
+// Tap sees every datagram that a socket received, and whether it was of use. It
+// must not keep it.
+type Tap func(at model.Time, from, to netip.AddrPort, data []byte, used bool)
+
+// Listener is the socket of a source.
+type Listener interface {
+	// Run receives until ctx ends, and then what the kernel has queued. tap may
+	// be nil.
+	Run(ctx context.Context, tap Tap) error
+	Addr() netip.AddrPort
+	// Counters are those of the decoder and the socket, for any goroutine.
+	Counters() Counters
+	// Close frees the socket. It may follow Run.
+	Close() error
+}
+
+// Counters account for reports.
+type Counters struct {
+	Unit    string // what In and Out count
+	In, Out uint64
+	Losses  []Loss
+}
+
+// Loss is a number of reports that were not used.
+type Loss struct {
+	Reason, About string
+	Count         uint64
+	Expected      bool // by design
+}
