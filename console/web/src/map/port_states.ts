@@ -17,8 +17,8 @@ const portKey = (node: string, port: number | string) => `${node}:${port}`;
 /** portRef is the form of a port in addresses and inputs: "tor6:Ethernet8". */
 export const portRef = (p: { node: string; interface?: string; port?: number }) => portKey(p.node, p.interface || (p.port ?? 0));
 
-/** portName is the form that people read: "tor6 Ethernet8 → leaf6". */
-export const portName = (p: { node: string; interface?: string; port?: number; peer?: string }) => `${p.node} ${p.interface || (p.port ?? '')}` + (p.peer ? ` → ${p.peer}` : '');
+/** portName is the form that people read: "tor6 Ethernet8 → leaf6", or "tor6" without a port. */
+export const portName = (p: { node: string; interface?: string; port?: number; peer?: string }) => [p.node, p.interface || p.port || ''].join(' ').trim() + (p.peer ? ` → ${p.peer}` : '');
 
 /** nodeOf returns the node of a location, which is a node or a port. */
 export const nodeOf = (location: string) => /^[^\s:>]+/.exec(location)?.[0] ?? '';
