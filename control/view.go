@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -73,9 +74,27 @@ func (c *Controller) publishView(now model.Time) {
 			}
 		}
 	}
+	s.LabelCoverage = labelCoverage(c.ports.Windows())
 	c.view.state.Store(s)
 	list := c.liveness.snapshot(now)
 	c.view.liveness.Store(&list)
+}
+
+// coverageWindows is how many of the newest windows label coverage is of.
+const coverageWindows = 1024
+
+// labelCoverage returns the share of ports with traffic that labels reported, nil
+// without windows.
+func labelCoverage(windows []portwatch.Window) *float64 {
+	var labelled, active int
+	for _, w := range windows[max(0, len(windows)-coverageWindows):] {
+		labelled, active = labelled+w.Labelled, active+w.Active
+	}
+	if active == 0 {
+		return nil
+	}
+	share := float64(labelled) / float64(active)
+	return &share
 }
 
 // incidentReason says what an incident means for a node, or nothing.

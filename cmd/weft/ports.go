@@ -177,7 +177,7 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	}
 	names := portNames(&topology)
 	known := f.node == ""
-	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{}}
+	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{}, LabelCoverage: state.LabelCoverage}
 	var rows table
 	rows.row("PORT", "QUEUE", "LATENCY", "LOAD", "PAUSED", "LOST", "AGE")
 	unreported := 0
@@ -223,8 +223,11 @@ func (f *portsFlags) printPortTable(w io.Writer, t *target, rows *table, shown *
 	if err := rows.print(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"), t.clock(shown.Time), unreported)
-	return err
+	fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"), t.clock(shown.Time), unreported)
+	if shown.LabelCoverage != nil {
+		fmt.Fprintf(w, "label coverage %s\n", model.FormatShare(*shown.LabelCoverage))
+	}
+	return nil
 }
 
 // printPort prints one port over time.

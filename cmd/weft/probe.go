@@ -228,7 +228,7 @@ func (f *probeFlags) probedFlows(ctx context.Context, t *target) (keys []model.F
 		if left == 0 {
 			break
 		}
-		page, err := t.Traces(ctx, api.TracesQuery{Range: r, End: end, Paging: api.Paging{Limit: maxTop}})
+		page, err := t.matchingTraces(ctx, api.TracesQuery{Range: r, End: end, Paging: api.Paging{Limit: maxTop}})
 		if err != nil {
 			return nil, t.explain(err)
 		}

@@ -201,8 +201,8 @@ func TestVerdictsForPeople(t *testing.T) {
 	}
 	for want, s := range map[string]api.SlowFlow{
 		"no verdict yet":                     {State: "waiting"},
-		"nothing in the network holds it up": {State: "done"},
-		"contention, by incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
+		"no cause found in the network: the flow": {State: "done"},
+		"contention, root cause incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
 			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",
 			Culprits: []api.CulpritFlow{{Flow: key, Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
 		}}},

@@ -267,7 +267,7 @@ func (t *target) flowsNamed(ctx context.Context, text string, r api.Range) ([]mo
 	for i := range flows.Items {
 		add(flows.Items[i].Flow)
 	}
-	traces, err := t.Traces(ctx, api.TracesQuery{Range: r, Filter: filter})
+	traces, err := t.matchingTraces(ctx, api.TracesQuery{Range: r, Filter: filter, Paging: api.Paging{Limit: maxTop}})
 	if err != nil {
 		return nil, t.explain(err)
 	}

@@ -148,7 +148,7 @@ type traceList struct {
 func (f *traceFlags) printTraces(a *app, cmd *cobra.Command, t *target, list *traceList) (err error) {
 	out := cmd.OutOrStdout()
 	if f.id == "" {
-		if list.Page, err = t.Traces(cmd.Context(), f.query); err != nil {
+		if list.Page, err = t.matchingTraces(cmd.Context(), f.query); err != nil {
 			return t.explainFilter(cmd.Context(), err, "traces", f.query.Filter)
 		}
 		switch {
@@ -181,6 +181,26 @@ func (f *traceFlags) printTraces(a *app, cmd *cobra.Command, t *target, list *tr
 		return printJSON(out, one)
 	}
 	return printTrace(out, t, &one)
+}
+
+// maxPages bounds the pages that one command reads: a filter that matches little
+// makes them short.
+const maxPages = 100
+
+// matchingTraces reads pages until there are as many traces as the query wants.
+func (t *target) matchingTraces(ctx context.Context, q api.TracesQuery) (all api.Page[api.TraceSummary], err error) {
+	want := q.Limit
+	for range maxPages {
+		page, err := t.Traces(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		all.Items, all.Next, all.Scanned = append(all.Items, page.Items...), page.Next, all.Scanned+page.Scanned
+		if q.After, q.Limit = page.Next, want-len(all.Items); page.Next == "" || q.Limit <= 0 {
+			break
+		}
+	}
+	return all, nil
 }
 
 // explainFilter is explain for a query with a filter of some records: it also

@@ -97,11 +97,11 @@ func TestTraceOfCapturedMirrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(run(exitFault, "trace", "--pcap", pcap, "--topology", topology),
-		"400 packets, 400 mirrors\n", "100 traces of 400 mirrors: 50 arrived, 50 lost, 0 looped", "drop", "50       100", "traces: 50, the first 20")
+		"400 packets, 400 mirrors\n", "100 traces of 400 mirrors: 50 arrived, 50 lost, 0 looped", "drop     spine3  -     50    100", "traces: 50, the first 20")
 	// Without a topology names are addresses, and all traces are shown.
 	has(run(exitFine, "trace", "--pcap", pcap), "no topology", "0 arrived, 0 lost, 0 looped, 0 unsettled, 100 unknown", "traces: 100", doc.Fabric.Node(doc.Fabric.Switches()[0]).IPv4.String())
 	has(run(exitFine, "trace", "--pcap", pcap, "--filter", "trace.hops == 3 && ip.id == 4"), "traces: 1\n", "HOP", "TTL")
-	has(run(exitUsage, "trace", "--pcap", pcap, "--pad", "nonsense"), `--pad "nonsense", want an address`)
+	has(run(exitUsage, "trace", "--pcap", pcap, "--pad", "nonsense"), `--pad "nonsense", want ADDRESS=BYTES`)
 	has(run(exitUsage, "trace", "--pcap", topology), "neither pcap nor pcapng")
 	has(run(exitUsage, "trace", "--pcap", pcap, "--filter", "nonsense"), "column 1: unknown field")
 	var none bytes.Buffer

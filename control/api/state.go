@@ -15,6 +15,8 @@ type State struct {
 	Time  time.Time   `json:"time" doc:"By the fabric's clock"`
 	Nodes []NodeState `json:"nodes"`
 	Ports []PortState `json:"ports" doc:"By node, then port"`
+	// LabelCoverage is absent without labels, and in past states.
+	LabelCoverage *float64 `json:"label_coverage,omitempty" doc:"Share of ports with traffic that labels reported, over the newest windows"`
 }
 
 // NodeState is the health of a node. NodeState and PortState are comparable, so
