@@ -9,9 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Backend is what clients may ask of a controller: probes, marks, counters,
-// diagnoses. Its methods may be called by many goroutines; what concerns the
-// controller is done in its own.
+// Backend is what API clients may do with a controller: probes, marks, counters,
+// diagnoses. Many goroutines may call its methods; the controller is called in its
+// own goroutine.
 type Backend struct {
 	c   *Controller
 	do  func(ctx context.Context, f func()) error
@@ -19,19 +19,19 @@ type Backend struct {
 
 	mu         sync.Mutex
 	next       int
-	probes     []*api.Probe // oldest first, as marks and complaints
+	probes     []*api.Probe // oldest first, as marks and diagnosis requests
 	marks      []*api.Mark
 	markScopes map[*api.Mark]func(*trace.Trace) bool // of active marks and the newest ended ones
-	complaints []*api.DiagnosisRequest
+	requests   []*api.DiagnosisRequest
 	counters   map[string]api.Counter
 }
 
-// maxListed is how many probes, marks and complaints are told of, the newest
+// maxListed is how many probes, marks and diagnosis requests are listed, the newest
 // ones.
 const maxListed = 100
 
-// NewBackend makes the front of a controller. Do runs a function in the
-// controller's goroutine and waits for it; the hub hears of what changes.
+// NewBackend makes the API backend of a controller. call runs a function in the
+// controller's goroutine and waits for it; the hub publishes changes.
 func NewBackend(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Backend {
 	f := &Backend{c: c, do: do, hub: hub, counters: map[string]api.Counter{}, markScopes: map[*api.Mark]func(*trace.Trace) bool{}}
 	c.onVerdict, c.onMarkedTrace = f.addVerdict, f.countMarkedTrace

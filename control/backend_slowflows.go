@@ -18,7 +18,7 @@ func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ ti
 	failed := f.do(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, c := range f.complaints {
+		for _, c := range f.requests {
 			if c.Flow == flow && !c.Done {
 				id = c.ID
 				return
@@ -30,7 +30,7 @@ func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ ti
 		}
 		f.next++
 		one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.wallTime(f.c.now)}
-		f.complaints = pushNewest(f.complaints, one)
+		f.requests = pushNewest(f.requests, one)
 		id = one.ID
 		f.c.scheduleAfter(f.c.cfg.VerdictTimeout, func() {
 			f.mu.Lock()
@@ -50,15 +50,15 @@ func (f *Backend) AddCompleted(flow model.FlowKey, at time.Time, found []record.
 	defer f.mu.Unlock()
 	f.next++
 	one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: at, Done: true, Diagnoses: found}
-	f.complaints = pushNewest(f.complaints, one)
+	f.requests = pushNewest(f.requests, one)
 	return one.ID
 }
 
-// addVerdict adds a verdict to the complaints about its victim.
+// addVerdict adds a verdict to the diagnosis requests for its victim.
 func (f *Backend) addVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, c := range f.complaints {
+	for _, c := range f.requests {
 		if c.Flow != v.Victim || c.Done {
 			continue
 		}
@@ -70,17 +70,17 @@ func (f *Backend) addVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
 }
 
 // DiagnosisRequests is part of api.Diagnoser.
-func (f *Backend) DiagnosisRequests() []api.DiagnosisRequest { return newestFirst(f, &f.complaints) }
+func (f *Backend) DiagnosisRequests() []api.DiagnosisRequest { return newestFirst(f, &f.requests) }
 
 // DiagnosisRequest is part of api.Diagnoser.
 func (f *Backend) DiagnosisRequest(_ context.Context, id string) (api.DiagnosisRequest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.complaints, func(c *api.DiagnosisRequest) bool { return c.ID == id })
+	i := slices.IndexFunc(f.requests, func(c *api.DiagnosisRequest) bool { return c.ID == id })
 	if i < 0 {
-		return api.DiagnosisRequest{}, fmt.Errorf("complaint %q: %w", id, api.ErrNotFound)
+		return api.DiagnosisRequest{}, fmt.Errorf("diagnosis request %q: %w", id, api.ErrNotFound)
 	}
-	c := *f.complaints[i]
+	c := *f.requests[i]
 	c.Diagnoses = slices.Clone(c.Diagnoses)
 	return c, nil
 }

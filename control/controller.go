@@ -24,7 +24,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Config is what a Controller goes by.
+// Config is the configuration of a Controller.
 type Config struct {
 	Intent   *topo.Intent
 	ListPlan ListPlan
@@ -40,32 +40,32 @@ type Config struct {
 
 	// SampleInterval is how often ports are sampled for the store.
 	SampleInterval time.Duration
-	// BalanceSlots is over how many slots the use of equal-cost ports is judged.
+	// BalanceSlots is over how many slots ECMP balance is evaluated.
 	BalanceSlots int
-	// LossShare is the least part of a link's packets, and LossPackets the
-	// least number in one slot, that must be lost to be worth an incident.
+	// LossShare is the least share of a link's packets, and LossPackets the least
+	// number in one slot, whose loss is an incident.
 	LossShare   float64
 	LossPackets uint64
-	// StallShare is the part of a slot that a port must be paused for, for packets
-	// that did not arrive to be taken for waiting there.
+	// StallShare is the share of a slot that a port must be paused for missing
+	// packets to count as stuck there, not lost.
 	StallShare float64
-	// DeepQueue is a queue that is worth telling of.
+	// DeepQueue is the depth from which on a queue is evidence.
 	DeepQueue model.Bytes
 	// SilentAfter is after how long without any report a switch is silent.
 	SilentAfter time.Duration
-	// VerdictTimeout is how long a complaint of a client waits for its verdict, of the
-	// fabric's clock.
+	// VerdictTimeout is how long a client's diagnosis request waits for its verdict,
+	// by the fabric's clock.
 	VerdictTimeout time.Duration
-	// SelfPolling says that hosts poll about their slow flows by themselves, and
-	// cannot be told to: a client's complaint waits for what they cause.
+	// SelfPolling says that hosts poll about their slow flows by themselves, and not
+	// on request: a client's diagnosis request waits for their polls.
 	SelfPolling bool
 	// Passive requests no further evidence for incidents: marks, probes, polls and
 	// more labels add packets to the fabric, and change what is observed.
 	Passive bool
-	// LastDiagnosis is the number of the last one of an earlier controller, whose
-	// numbers go on here. That of the last incident is in Incidents.
+	// LastDiagnosis is the number of the last diagnosis of an earlier controller,
+	// after which numbers continue. That of the last incident is in Incidents.
 	LastDiagnosis uint64
-	// Jobs run on the fabric; incidents tell which of them they hurt.
+	// Jobs run on the fabric; incidents name the jobs that they affect.
 	Jobs []Job
 }
 
@@ -82,7 +82,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Incidents:      incident.DefaultConfig(),
 		SampleInterval: time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
 		SilentAfter: 100 * time.Millisecond,
-		// Switches take a tenth of a second to tell what they remember.
+		// Switches take a tenth of a second to export their epochs.
 		VerdictTimeout: 400 * time.Millisecond,
 	}
 }
@@ -93,11 +93,10 @@ type Devices interface {
 	portwatch.Fabric
 	tracewatch.Marker
 	probe.Injector
-	// PollFlow has a flow's source poll the fabric about it. It tells whether it
-	// could.
+	// PollFlow has a flow's source host poll the fabric about it, and reports
+	// whether it does.
 	PollFlow(flow model.FlowKey) bool
-	// Counters appends what switch ports count of themselves, as gNMI or SNMP
-	// would tell.
+	// Counters appends the counters of switch ports, as gNMI or SNMP report them.
 	Counters(list []PortCounters) []PortCounters
 }
 
@@ -105,22 +104,22 @@ type Devices interface {
 type PortCounters struct {
 	Port     model.Port
 	Bytes    uint64        // sent
-	Discards uint64        // packets for which there was no room
-	Paused   time.Duration // during which PFC kept a class from sending
+	Discards uint64        // packets, buffer full (RFC 2863)
+	Paused   time.Duration // by PFC, of the most paused class
 }
 
-// Output takes what a controller makes. Both are called from the goroutine that
-// calls the controller, and must not wait.
+// Output receives what a controller makes. Both are called from the goroutine that
+// calls the controller, and must not block.
 type Output struct {
-	// Add takes records; the batch is the controller's again afterwards.
+	// Records receives records; the batch is the controller's again afterwards.
 	Records func(b *record.Batch)
-	// Incident hears of every incident that is new or has changed. It must not
+	// Incident receives every incident that is new or has changed. It must not
 	// keep it.
 	Incident func(in *incident.Incident)
 }
 
-// Controller turns reports into incidents. One goroutine calls it; what others
-// may ask is behind Backend.
+// Controller turns reports into incidents. One goroutine calls it; others use
+// Backend and View.
 type Controller struct {
 	cfg     Config
 	fabric  *topo.Fabric
@@ -143,25 +142,25 @@ type Controller struct {
 	drawings      drawingCache
 	verdicts      uint64
 	lastVerdict   map[verdictKind]recordedVerdict
-	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
+	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // called for each; may be nil
 	// onMarkedTrace, if not nil, gets every trace of a packet with a debug mark.
 	onMarkedTrace func(*trace.Trace)
 	recentLosses  recentLosses
-	lastView      model.Time // when the last snapshot was made
+	lastView      model.Time // time of the last snapshot
 	liveness      livenessTable
 
 	timers    []timer
 	requested map[evidenceRequest]model.Time
 	actions   map[uint64][]api.Action // by incident
-	closed    []uint64                // incidents that are, and have an account still; oldest first
+	closed    []uint64                // incidents whose requests and actions are still kept; oldest first
 }
 
 // Stats account for reports by kind.
 type Stats struct {
 	Reports     [numKinds]uint64
-	Refused     [numKinds]uint64 // no use could be made of them
-	UnknownList uint64           // to lists that are nobody's
-	Flowsets    flowwatch.Stats  // what became of those that chunks make up
+	Refused     [numKinds]uint64 // malformed
+	UnknownList uint64           // to lists that are not in the plan
+	Flowsets    flowwatch.Stats  // of assembled flowsets
 }
 
 // Kind is a kind of report.
@@ -177,24 +176,25 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "complaint"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
 
-// New makes a controller that knows nothing yet.
+// New makes a controller without reports.
 func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("control: no intended routes, want a topo.Intent")
 	}
 	if devices == nil {
-		return nil, errors.New("control: no devices, want at least some that do nothing")
+		return nil, errors.New("control: no devices, want at least a stub")
 	}
 	if want := max(cfg.ListPlan.Mirrors.Count, 1); cfg.Traces.Analyzers != want {
-		return nil, fmt.Errorf("control: %d analyzers of traces, want %d: one for each list of mirrors", cfg.Traces.Analyzers, want)
+		return nil, fmt.Errorf("control: %d trace analyzers, want %d: one per list of mirrors", cfg.Traces.Analyzers, want)
 	}
 	if cfg.SampleInterval <= 0 || cfg.BalanceSlots < 1 || cfg.SilentAfter <= 0 {
-		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots, switches silent after %v; want above 0, at least 1, and above 0", cfg.SampleInterval, cfg.BalanceSlots, cfg.SilentAfter)
+		return nil, fmt.Errorf("control: sample interval %v, balance over %d slots, silent after %v; want above 0, at least 1, and above 0",
+			cfg.SampleInterval, cfg.BalanceSlots, cfg.SilentAfter)
 	}
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
@@ -223,8 +223,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	return c, err
 }
 
-// IngestReport hands over the data of one report, found in a list at a time of the
-// collector's clock.
+// IngestReport analyses the data of one report, which was read from a list at a
+// time of the collector's clock.
 func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) {
 	c.now = max(c.now, now)
 	switch l := &c.cfg.ListPlan; {
@@ -250,11 +250,11 @@ func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) 
 	}
 }
 
-// SetWallClock tells what the collector's clock shows, where the times of Take and Tick
-// are behind it because there is more to do than can be done at once.
+// SetWallClock sets the collector's clock, where the times of IngestReport and Tick
+// lag because of overload.
 func (c *Controller) SetWallClock(now model.Time) { c.flows.Wall(now) }
 
-// countFrom counts a report and hears who sent it.
+// countFrom counts a report and marks its switch as alive.
 func (c *Controller) countFrom(now model.Time, k Kind, data []byte, err error) {
 	if c.countReport(k, err); err == nil {
 		c.liveness.markReporter(now, k, data)
@@ -268,9 +268,8 @@ func (c *Controller) countReport(k Kind, err error) {
 	}
 }
 
-// Tick lets time pass: windows end, incidents close, records go out. It is to
-// be called every millisecond or so of the collector's clock, when all reports
-// that were there have been taken.
+// Tick lets time pass: windows end, incidents close, records go out. Call it about
+// once per millisecond of the collector's clock, after all pending reports.
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
 	for _, s := range c.flows.Tick(now) {
@@ -286,7 +285,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.publishView(now)
 }
 
-// Flush takes everything for complete, at the end.
+// Flush analyses incomplete data, at the end.
 func (c *Controller) Flush() {
 	for _, s := range c.flows.Flush(c.now) {
 		c.processSlot(s)
@@ -296,7 +295,7 @@ func (c *Controller) Flush() {
 	c.publishChanges()
 }
 
-// publishChanges gives away what has changed.
+// publishChanges hands incidents and records to Output.
 func (c *Controller) publishChanges() {
 	for _, in := range c.joiner.TakeChanged() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
@@ -315,7 +314,7 @@ func (c *Controller) publishChanges() {
 	}
 }
 
-// wallTime is an instant of the fabric's clocks on the wall.
+// wallTime converts an instant of the fabric's clocks to wall-clock time.
 func (c *Controller) wallTime(t model.Time) time.Time { return c.cfg.Epoch.Add(time.Duration(t)) }
 
 func (c *Controller) nodeName(id model.NodeID) string {
@@ -325,8 +324,8 @@ func (c *Controller) nodeName(id model.NodeID) string {
 	return fmt.Sprintf("node %d", id)
 }
 
-// SetRoutes says that other routes of the same fabric are intended from an
-// instant on. Those of long ago are forgotten.
+// SetRoutes sets the intended routes of the same fabric from an instant on, and
+// forgets old ones.
 func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
 	if err := c.cfg.Intent.Set(from, r); err != nil {
 		return err
@@ -335,8 +334,8 @@ func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
 	return nil
 }
 
-// routeHistory is how long routes are remembered that are no more: longer than any
-// markReporter is underway.
+// routeHistory is how long former routes are kept: longer than any report is in
+// flight.
 const routeHistory = time.Minute
 
 // Stats returns the present counts.

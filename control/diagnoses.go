@@ -17,15 +17,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// RequestDiagnosis takes a host's complaint about a slow flow, whose polls are on their
-// way already.
+// RequestDiagnosis takes a host's diagnosis request for a slow flow, whose polls
+// are already in flight.
 func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.DiagnosisRequest) {
 	c.now = max(c.now, now)
-	_ = c.causes.AddRequest(now, who) // what finds no room is counted
+	_ = c.causes.AddRequest(now, who) // it counts requests that it discards
 }
 
-// ingestPoll takes a host's complaint as it comes in a list: the poll that the host
-// contains sent into the fabric.
+// ingestPoll takes a host's diagnosis request from a list: the poll that the host
+// has sent into the fabric.
 func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	var p poll.Poll
 	if _, err := p.Parse(data); err != nil {
@@ -33,21 +33,21 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	}
 	at := p.Origin
 	if at == 0 {
-		at = now // the prototype's do not say
+		at = now // polls of the prototype have no time
 	}
 	c.RequestDiagnosis(now, rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
 	return nil
 }
 
-// drawingCache are of the graphs of complaints whose verdicts have not all come.
-// They are small beside the graphs.
+// drawingCache holds drawings of the graphs of diagnosis requests that wait for
+// verdicts. They are small compared to the graphs.
 type drawingCache struct {
 	list  map[poll.Event]*drawing.Drawing
 	order []poll.Event // oldest first
 }
 
-// maxDrawings bounds them: all complaints of one moment, and verdicts that wait
-// for a second look.
+// maxDrawings bounds them: simultaneous requests, and verdicts that wait for a
+// recheck.
 const maxDrawings = 512
 
 func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
@@ -64,7 +64,7 @@ func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 	d.list[ev] = g
 }
 
-// recordVerdicts files verdicts: as records, and as evidence.
+// recordVerdicts adds verdicts as records and as evidence.
 func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 	for i := range list {
 		v := &list[i]
@@ -92,7 +92,7 @@ type verdictKind struct {
 	initial model.Port
 }
 
-// recordedVerdict is when one was said last, and how it was recorded.
+// recordedVerdict is the last recorded verdict of a kind.
 type recordedVerdict struct {
 	at     model.Time
 	id     string
@@ -103,7 +103,7 @@ type recordedVerdict struct {
 // of an anomaly gets one, and all say the same.
 const repeatAfter = 10 * time.Millisecond
 
-// shouldRecord tells whether a verdict is worth a record of its own.
+// shouldRecord reports whether a verdict gets a separate record.
 func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 	last, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
 	if len(c.lastVerdict) > maxDrawings {
@@ -113,14 +113,14 @@ func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 	return !known || v.At.Sub(last.at) >= repeatAfter || v.Persistent
 }
 
-// notifyVerdict lets who complained hear.
+// notifyVerdict passes a verdict to the backend.
 func (c *Controller) notifyVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
 	if c.onVerdict != nil {
 		c.onVerdict(v, r)
 	}
 }
 
-// certainConfidence is the confidence from which on a verdict founds an incident.
+// certainConfidence is the confidence from which on a verdict opens an incident.
 const certainConfidence = 0.5
 
 // verdictEvidence is what a verdict means for an incident.
@@ -147,9 +147,9 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	return e
 }
 
-// wasBrief tells whether pauses that spread from a queue were too short to hurt, by
-// the counters of the ports they spread over: of a busy fabric's queues one is
-// overfull now and then. Pauses that no counter tells of are not called brief.
+// wasBrief reports whether the pauses that spread from a queue were too short to
+// affect flows, by the counters of the ports they spread over: queues of a busy
+// fabric are congested now and then. Pauses without counters are not brief.
 func (c *Controller) wasBrief(v *diagnose.Verdict) bool {
 	at, counted := c.slotOf(v.At), false
 	for _, p := range v.Path {
@@ -205,7 +205,7 @@ func (c *Controller) flowRefs(keys []model.FlowKey) []api.FlowRef {
 	return list
 }
 
-// isCulprit tells whether a flow is among the culprits.
+// isCulprit reports whether a flow is among the culprits.
 func isCulprit(v *diagnose.Verdict, k model.FlowKey) bool {
 	return slices.ContainsFunc(v.Culprits, func(c diagnose.Culprit) bool { return c.Flow == k })
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// evidenceRequest is what was asked for: evidence of one source about one incident.
+// evidenceRequest is a request for evidence of one source about one incident.
 type evidenceRequest struct {
 	incident uint64
 	source   anomaly.Source
 }
 
-// timer is something to be done at an instant of the collector's clock.
+// timer is a function to run at an instant of the collector's clock.
 type timer struct {
 	at model.Time
 	do func()
 }
 
-// scheduleAfter has f done when some time has passed.
+// scheduleAfter runs f when d has passed.
 func (c *Controller) scheduleAfter(d time.Duration, f func()) {
 	c.timers = append(c.timers, timer{c.now.Add(d), f})
 }
 
-// runTimers does what is due.
+// runTimers runs the timers that are due.
 func (c *Controller) runTimers(now model.Time) {
 	for i := 0; i < len(c.timers); {
 		if c.timers[i].at > now {
@@ -43,7 +43,7 @@ func (c *Controller) runTimers(now model.Time) {
 	}
 }
 
-// requestEvidence asks for the evidence that an incident lacks, each source once.
+// requestEvidence requests the evidence that an incident lacks, once per source.
 func (c *Controller) requestEvidence(in *incident.Incident) {
 	if c.cfg.Passive || in.Closed || in.Severity() == anomaly.Notice {
 		return
@@ -73,8 +73,8 @@ func (c *Controller) requestEvidence(in *incident.Incident) {
 	}
 }
 
-// forgetClosed ends the account of an incident some time after it was closed: late
-// evidence may have it told once more.
+// forgetClosed forgets requests and actions of an incident some time after it was
+// closed: late evidence may have it published once more.
 func (c *Controller) forgetClosed(id uint64) {
 	if slices.Contains(c.closed, id) {
 		return
@@ -89,17 +89,17 @@ func (c *Controller) forgetClosed(id uint64) {
 	c.closed = slices.Delete(c.closed, 0, 1)
 }
 
-// describeAction says what an action was, for people.
+// describeAction describes an action for people.
 func describeAction(a *api.Action) (text string) {
 	switch a.Kind {
 	case "mark":
-		text = "has hosts mark " + a.Target + ", so that switches mirror them"
+		text = "marked " + a.Target + " at their hosts, so that switches mirror them"
 	case "probe":
-		text = "sends probes like " + a.Target
+		text = "sent probes like " + a.Target
 	case "poll":
-		text = "polls the switches about " + a.Target
+		text = "polled the switches about " + a.Target
 	case "label-rate":
-		text = "has " + a.Target + " label more often"
+		text = "raised the label rate of " + a.Target
 	}
 	if a.Outcome != "" {
 		text += ": " + a.Outcome
@@ -107,7 +107,7 @@ func describeAction(a *api.Action) (text string) {
 	return text
 }
 
-// setOutcome notes what came of the newest action of a kind.
+// setOutcome notes the result of the newest action of a kind.
 func (c *Controller) setOutcome(id uint64, kind, text string) {
 	list := c.actions[id]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -128,8 +128,8 @@ const (
 // markedFlows is how many flows of an incident are marked.
 const markedFlows = 4
 
-// markFlows has hosts mark some of the flows that suffer, so that every switch
-// mirrors them.
+// markFlows has hosts mark some of the affected flows, so that every switch mirrors
+// them.
 func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 	n := 0
 	for _, k := range in.Flows[:min(markedFlows, len(in.Flows))] {
@@ -147,13 +147,13 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 	if n == 0 {
 		return nil
 	}
-	return &api.Action{Kind: "mark", Target: plural.Count(n, "flow") + " that suffer"}
+	return &api.Action{Kind: "mark", Target: plural.Count(n, "affected flow")}
 }
 
 // probesPerPattern is how many probes are sent of each pattern of a flow.
 const probesPerPattern = 8
 
-// probeDrop asks by probes what becomes of a flow that suffers.
+// probeDrop sends probes like an affected flow.
 func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
 	flow := c.probeVictim(in)
 	if flow.IsZero() {
@@ -161,7 +161,7 @@ func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
 	}
 	q, err := c.desk.Drops(c.now, flow, nil, probesPerPattern)
 	if err != nil {
-		return nil // its way cannot be followed
+		return nil // its path cannot be followed
 	}
 	takes, err := c.desk.Ask(q)
 	if err != nil {
@@ -192,12 +192,12 @@ func (c *Controller) probeVictim(in *incident.Incident) model.FlowKey {
 	return model.FlowKey{}
 }
 
-// addProbeEvidence is evidence of what probes met.
+// addProbeEvidence adds the result of probes as evidence.
 func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 	e := incident.Evidence{
 		At: c.now, From: c.now, Source: anomaly.Probes, Confirmed: true, Location: model.Port{Node: a.At.Switch},
 		NextHop: a.At.Next, HasNextHop: a.At.Known, Flows: []model.FlowKey{flow},
-		Text: fmt.Sprintf("%d of %d probes like %v are lost: %s, %s", a.Lost, a.Reached, flow, a.Kind, a.Scope),
+		Text: fmt.Sprintf("%d of %d probes like %v lost: %s, %s", a.Lost, a.Reached, flow, a.Kind, a.Scope),
 	}
 	switch a.Kind {
 	case probe.Persistent, probe.Blackhole:
@@ -206,17 +206,17 @@ func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 		e.Cause = anomaly.Loss
 	case probe.Looping:
 		e.Cause, e.Extent = anomaly.Loop, a.Loop
-		e.Text = fmt.Sprintf("probes like %v go round", flow)
+		e.Text = fmt.Sprintf("probes like %v are looping", flow)
 	default:
-		return // what was wrong is over, or could not be reached
+		return // the fault is over, or probes could not reach it
 	}
 	if e.Cause != anomaly.Loop && c.meter.pausedIn(e.Location, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
-		return // probes wait in the queues that they were to ask about
+		return // probes wait in paused queues
 	}
 	c.addEvidence(e)
 }
 
-// pollFlow has the source of a flow that suffers poll the fabric about it.
+// pollFlow has the source host of an affected flow poll the fabric about it.
 func (c *Controller) pollFlow(in *incident.Incident) *api.Action {
 	for _, k := range in.Flows {
 		if c.devices.PollFlow(k) {
@@ -226,12 +226,12 @@ func (c *Controller) pollFlow(in *incident.Incident) *api.Action {
 	return nil
 }
 
-// labelShift is how much more often ports of an incident label, as a power of
-// two.
+// labelShift is by how much ports of an incident raise their label rate, as a
+// power of two.
 const labelShift = 3
 
-// raiseLabelRate raises the rate of labels at the place of an incident, for a time,
-// and takes what they say for evidence.
+// raiseLabelRate raises the label rate at the location of an incident for
+// labelDuration, and adds the queues that they show as evidence.
 func (c *Controller) raiseLabelRate(in *incident.Incident) *api.Action {
 	id, nodes := in.ID, slices.Clone(in.Nodes)
 	n := c.setLabelShift(nodes, labelShift)
@@ -246,7 +246,8 @@ func (c *Controller) raiseLabelRate(in *incident.Incident) *api.Action {
 	return &api.Action{Kind: "label-rate", Target: plural.Count(n, "port")}
 }
 
-// setLabelShift sets how often the ports of switches label, and returns how many do.
+// setLabelShift sets the label rate of the ports of switches, and returns their
+// number.
 func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
 	for _, id := range nodes {
 		if !c.fabric.Node(id).Role.IsSwitch() {
@@ -261,16 +262,16 @@ func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
 	return n
 }
 
-// addQueueEvidence is evidence of deep queues at the nodes of an incident.
+// addQueueEvidence adds deep queues at the nodes of an incident as evidence.
 func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from model.Time) {
 	for _, q := range c.ports.Board().CongestedPorts(from, c.now, c.cfg.DeepQueue) {
 		if !slices.Contains(nodes, q.Port.Node) {
 			continue
 		}
-		c.setOutcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.portName(q.Port)))
+		c.setOutcome(id, "label-rate", fmt.Sprintf("queue of %s at %s", model.FormatBytes(q.Depth), c.portName(q.Port)))
 		c.joiner.AddSupporting(incident.Evidence{
 			At: c.now, From: from, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: q.Port,
-			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.portName(q.Port), q.Latency),
+			Text: fmt.Sprintf("queue of %s at %s, latency %s", model.FormatBytes(q.Depth), c.portName(q.Port), model.FormatDuration(q.Latency)),
 		})
 		return
 	}

@@ -23,7 +23,7 @@ type balanceWindow struct{ slots int }
 // processSlot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
-	// First, so that flows that stand join what pauses them, wherever that is.
+	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Map.Slot, c.cfg.StallShare), s.Map)
 	for i := range s.Paths {
 		c.addPathEvidence(&s.Paths[i], s.Map)
@@ -38,7 +38,7 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	}
 }
 
-// flowRecords are the flows of a slot, each with its way.
+// flowRecords adds records of the flows of a slot, each with its path.
 func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	routes := c.cfg.Intent.At(s.Map.Start())
 	for key := range s.Map.All() {
@@ -55,7 +55,7 @@ func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	}
 }
 
-// hostName is the name of an address's host, or nothing for one outside.
+// hostName is the name of an address's host; empty for one outside the fabric.
 func (c *Controller) hostName(a model.Addr) string {
 	if id, ok := c.fabric.ByAddr(a); ok {
 		return c.nodeName(id)
@@ -63,7 +63,7 @@ func (c *Controller) hostName(a model.Addr) string {
 	return ""
 }
 
-// addPathEvidence is evidence of a way that is wrong.
+// addPathEvidence adds a path finding as evidence.
 func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	e := incident.Evidence{
 		At: c.now, From: m.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
@@ -76,29 +76,26 @@ func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongRoute && paused >= c.cfg.StallShare && slices.ContainsFunc(f.Flows, isLossless):
 		e.Cause = anomaly.Stall
-		stand := "flows stand"
-		if len(f.Flows) == 1 {
-			stand = "flow stands"
-		}
-		e.Text = fmt.Sprintf("%d %s still at %s, which was paused for %.0f%% of a slot", len(f.Flows), stand, c.portName(f.At), 100*paused)
+		e.Text = fmt.Sprintf("%s stalled at %s, which was paused for %s of a slot",
+			plural.Count(len(f.Flows), "flow"), c.portName(f.At), model.FormatShare(paused))
 		c.setDownstreamPeer(&e)
 	case f.Kind == paths.Loop:
 		e.Cause = anomaly.Loop
-		e.Text = fmt.Sprintf("%s go round: %s", some, c.loopText(f.Switches))
+		e.Text = fmt.Sprintf("%s are looping: %s", some, c.loopText(f.Switches))
 	case f.Kind == paths.BlackHole:
 		e.Cause = anomaly.Blackhole
-		e.Text = fmt.Sprintf("%s reach %s and no further", some, c.portName(f.At))
+		e.Text = fmt.Sprintf("%s are dropped at %s", some, c.portName(f.At))
 	case f.Kind == paths.Silent:
 		e.Cause = anomaly.DeadLink
-		e.Text = fmt.Sprintf("%s leave %s and reach nothing", some, c.portName(f.At))
+		e.Text = fmt.Sprintf("%s leave %s and do not arrive at its peer", some, c.portName(f.At))
 	case f.Kind == paths.WrongRoute:
 		e.Cause = anomaly.WrongRoute
-		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
+		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
 	c.addEvidence(e)
 }
 
-// commonDestination names the host that all of some flows go to, if there is one.
+// commonDestination names the host that all flows go to, if there is one.
 func (c *Controller) commonDestination(flows []model.FlowKey) string {
 	for i := range flows {
 		if flows[i].Dst != flows[0].Dst {
@@ -120,7 +117,7 @@ func (c *Controller) loopText(list []model.NodeID) string {
 	return text + c.nodeName(list[0])
 }
 
-// addEvidence joins a statement to its incident. One that is not sure founds none.
+// addEvidence adds evidence to its incident. Unconfirmed evidence opens none.
 func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	if e.Confirmed {
 		return c.joiner.AddEvidence(e)
@@ -128,11 +125,11 @@ func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	return c.joiner.AddSupporting(e)
 }
 
-// addLossEvidence records every loss, and is evidence where a link loses enough.
+// addLossEvidence records every loss, and adds evidence where a link loses enough.
 func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 	type sum struct {
 		lost, sent uint64
-		lossless   uint64 // of those lost: packets that no queue may refuse
+		lossless   uint64 // of those lost: packets of a lossless class
 		from, to   int64
 		flows      []model.FlowKey
 	}
@@ -153,7 +150,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.recentLosses.add(c.now, e.From, e.Packets)
 		if e.WholePath || e.Flow.Src == e.Flow.Dst {
-			continue // not known between which switches; or a probe of a link, there and back
+			continue // the segment is not known; or it is the round trip of a link probe
 		}
 		k := sums[e.Segment]
 		if k == nil {
@@ -175,7 +172,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		e := incident.Evidence{
 			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 			Location: seg.From, Flows: k.flows,
-			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
+			Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
 			e.NextHop, e.HasNextHop = seg.To.Node, true
@@ -183,23 +180,23 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
 		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.StallShare:
 			e.Cause = anomaly.Stall
-			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
+			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = anomaly.Contention
-			e.Text = fmt.Sprintf("%s had no room for %s", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
+			e.Text = fmt.Sprintf("%s discarded %s (buffer full)", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
 		}
 		c.addEvidence(e)
 	}
 }
 
-// isLossless tells whether a flow is in a class that PFC pauses.
+// isLossless reports whether a flow is in a class that PFC pauses.
 func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
 
-// addImbalanceEvidence is evidence of hashes that spread flows badly. A group that is uneven
-// by chance, or by a few large flows, is no fault. Switches that something else
-// makes uneven, a detour or a queue that stands, say so one by one; the others
-// are one trouble, for they are set up alike.
+// addImbalanceEvidence adds evidence of ECMP imbalance by hash polarization.
+// Imbalance by chance, or by a few large flows, is no fault. Switches whose
+// imbalance another incident explains, such as a detour or a paused queue, add to
+// that one; all others are one incident, as they are configured alike.
 func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 	all := incident.Evidence{At: c.now, From: m.Start(), Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Confirmed: true}
 	var worst *load.Imbalance
@@ -227,16 +224,16 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 	c.addEvidence(all)
 }
 
-// setDownstreamPeer says that a port is paused by the node that it sends to.
+// setDownstreamPeer notes that a port is paused by the node that it sends to.
 func (c *Controller) setDownstreamPeer(e *incident.Evidence) {
 	if p := c.fabric.Port(e.Location); p != nil {
 		e.NextHop, e.HasNextHop = p.Peer.Node, true
 	}
 }
 
-// addPauseEvidence adds ports that were paused in a slot to the incidents that they touch:
-// addPauseEvidence spread from link to link, and show how far an incident reaches. It
-// returns those that touch none.
+// addPauseEvidence adds ports that were paused in a slot to the incidents that they
+// touch: pauses spread from link to link, and show the extent of an incident. It
+// returns the ports that touch none.
 func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.Port {
 	for again := true; again; {
 		again = false

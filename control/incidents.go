@@ -59,23 +59,23 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	c.fillTimeline(&b, in)
 	for _, s := range in.MissingSources() {
 		_, asked := c.requested[evidenceRequest{in.ID, s}]
-		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: missingDetail[s], Why: "nothing was heard of them", Requested: asked})
+		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: missingDetail[s], Why: "no report received", Requested: asked})
 	}
 	b.Actions = append(b.Actions, c.actions[in.ID]...)
 	return b
 }
 
-// missingDetail is what a source that has not spoken would add.
+// missingDetail is what a source without evidence would add.
 var missingDetail = map[anomaly.Source]string{
-	anomaly.Flowsets: "counters of the flows along their way",
+	anomaly.Flowsets: "packet counters of the flows along their paths",
 	anomaly.Traces:   "packets of the flows, mirrored at every switch",
-	anomaly.Labels:   "depth of the queues at the place",
-	anomaly.Epochs:   "what the switches remember of the pauses",
-	anomaly.Probes:   "packets sent on purpose, to see whether the loss persists",
-	anomaly.Counters: "counters of the ports",
+	anomaly.Labels:   "queue depths at the location",
+	anomaly.Epochs:   "PFC pause records of the switches",
+	anomaly.Probes:   "active probes that show whether the loss persists",
+	anomaly.Counters: "port counters",
 }
 
-// fillTimeline fills in the timeline, what each source says, and the links to mark.
+// fillTimeline fills in the timeline, the evidence of each source, and the links.
 func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	said := map[anomaly.Source]*api.SourceEvidence{}
 	links := map[model.Port]bool{}
@@ -123,9 +123,9 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		}
 	}
 	if in.Closed {
-		text := "nothing more was heard of it"
+		text := "closed: no further evidence"
 		if in.MergedInto != 0 {
-			text = "it is part of " + incidentID(in.MergedInto)
+			text = "merged into " + incidentID(in.MergedInto)
 		}
 		last := c.wallTime(in.Last)
 		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {
@@ -153,7 +153,7 @@ func capitalize(s string) string {
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
 }
 
-// LocationName names a port, "tor0:3", or a node where no port is known.
+// LocationName names a port, "tor0:Ethernet8", or a node where no port is known.
 func LocationName(f *topo.Fabric, p model.Port) string {
 	switch {
 	case !f.HasNode(p.Node):
@@ -161,17 +161,17 @@ func LocationName(f *topo.Fabric, p model.Port) string {
 	case p.Port == 0:
 		return f.Node(p.Node).Name
 	}
-	return fmt.Sprintf("%s:%d", f.Node(p.Node).Name, p.Port)
+	return f.PortRef(p)
 }
 
 func (c *Controller) locationName(p model.Port) string { return LocationName(c.fabric, p) }
 
-// portName names a port and where it leads, "tor0:3>leaf1", as verdicts do; a node
-// where no port is known.
+// portName names a port and its peer, "tor0 Ethernet8 → leaf1"; a node where no
+// port is known.
 func (c *Controller) portName(p model.Port) string {
 	if c.fabric.HasNode(p.Node) && p.Port != 0 {
-		if q := c.fabric.Port(p); q != nil {
-			return c.locationName(p) + ">" + c.nodeName(q.Peer.Node)
+		if c.fabric.Port(p) != nil {
+			return c.fabric.PortName(p)
 		}
 	}
 	return c.locationName(p)
@@ -187,7 +187,7 @@ func (c *Controller) portRef(p model.Port) api.PortRef {
 	return r
 }
 
-// portRefs appends those that are not there yet.
+// portRefs appends the ports that are not in the list.
 func (c *Controller) portRefs(list []api.PortRef, ports []model.Port) []api.PortRef {
 next:
 	for _, p := range ports {

@@ -17,7 +17,7 @@ type Job struct {
 	Prefixes []netip.Prefix // addresses of others
 }
 
-// contains tells whether an address is the job's.
+// owns reports whether an address is the job's.
 func (j *Job) owns(f *topo.Fabric, a model.Addr) bool {
 	ip := a.Netip()
 	for _, p := range j.Prefixes {
@@ -33,8 +33,8 @@ func (j *Job) owns(f *topo.Fabric, a model.Addr) bool {
 	return false
 }
 
-// CheckJobs complains about the first job that cannot be told apart or cannot
-// have a flow in a fabric.
+// CheckJobs returns an error for the first job without a unique name, or without a
+// flow in the fabric.
 func CheckJobs(f *topo.Fabric, list []Job) error {
 	seen := map[string]bool{}
 	for i := range list {
@@ -42,14 +42,14 @@ func CheckJobs(f *topo.Fabric, list []Job) error {
 		case j.Name == "":
 			return fmt.Errorf("jobs: number %d has no name, want one", i+1)
 		case seen[j.Name]:
-			return fmt.Errorf("jobs: %s is there twice, want it once", j.Name)
+			return fmt.Errorf("jobs: %s is defined twice, want it once", j.Name)
 		case len(j.Hosts)+len(j.Prefixes) == 0:
-			return fmt.Errorf("jobs: %s has neither hosts nor prefixes, want its own", j.Name)
+			return fmt.Errorf("jobs: %s has neither hosts nor prefixes, want one of them", j.Name)
 		default:
 			seen[j.Name] = true
 			for _, h := range j.Hosts {
 				if id, ok := f.ByName(h); !ok || f.Node(id).Role.IsSwitch() {
-					return fmt.Errorf("jobs: %q of %s is no host of the topology", h, j.Name)
+					return fmt.Errorf("jobs: %q of %s is not a host of the topology", h, j.Name)
 				}
 			}
 		}
@@ -57,7 +57,7 @@ func CheckJobs(f *topo.Fabric, list []Job) error {
 	return nil
 }
 
-// SetJobs says which jobs run from now on.
+// SetJobs sets the jobs that run from now on.
 func (c *Controller) SetJobs(list []Job) error {
 	if err := CheckJobs(c.fabric, list); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (c *Controller) SetJobs(list []Job) error {
 	return nil
 }
 
-// affectedJobs are the names of the jobs that have one of the flows, in the order in
-// which the jobs were given.
+// affectedJobs returns the names of the jobs that own one of the flows, in the
+// order of the configuration.
 func (c *Controller) affectedJobs(flows []model.FlowKey) []string {
 	names := []string{}
 	for i := range c.cfg.Jobs {

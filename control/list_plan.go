@@ -5,15 +5,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// ListPlan says to which lists switches append what. Devices and controller must
-// agree on it. A kind with no list is not listened to.
+// ListPlan assigns lists to kinds of reports. Devices and controller must agree on
+// it. A kind without lists is not received.
 type ListPlan struct {
 	Flowsets ListRange // one list per switch, by its id
 	Labels   ListRange
 	Mirrors  ListRange // one per analyzer
 	Epochs   ListRange
-	// DiagnosisRequests have the polls that hosts send about slow flows, so that what
-	// switches tell in answer to them can be told whose it is.
+	// DiagnosisRequests have the polls that hosts send about slow flows: they
+	// identify the flow that the switches' answers are about.
 	DiagnosisRequests ListRange
 }
 
@@ -23,16 +23,16 @@ type ListRange struct {
 	Count int
 }
 
-// contains tells whether a list is in the range.
+// contains reports whether a list is in the range.
 func (r ListRange) contains(l dta.ListID) bool {
 	return l >= r.First && l < r.First+dta.ListID(r.Count)
 }
 
-// end is the list behind the range.
+// end is the list after the range.
 func (r ListRange) end() int { return int(r.First) + r.Count }
 
-// DefaultListPlan is the plan for a fabric of so many nodes: flowsets first, in
-// lists that have the number of their switch.
+// DefaultListPlan is the plan for a fabric with a number of nodes: flowsets first,
+// in lists numbered by switch id.
 func DefaultListPlan(nodes int) ListPlan {
 	at := dta.ListID(0)
 	next := func(n int) ListRange {
@@ -43,7 +43,7 @@ func DefaultListPlan(nodes int) ListPlan {
 	return ListPlan{Flowsets: next(nodes), Labels: next(1), Mirrors: next(1), Epochs: next(1), DiagnosisRequests: next(1)}
 }
 
-// Memory is the lists as a collector shall lay them out: rings of entries that
+// Memory is the layout of the lists in a collector's memory: rings of entries that
 // hold the data of the longest report.
 func (l ListPlan) Memory(entry int) list.Config {
 	n := max(l.Flowsets.end(), l.Labels.end(), l.Mirrors.end(), l.Epochs.end(), l.DiagnosisRequests.end())

@@ -14,9 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// livenessTable is when each switch was heard of last, by kind of report; 0: never.
-// Whatever a report is about, it shows that its switch and the way from there
-// work.
+// livenessTable is when each switch reported last, by kind of report; 0: never.
+// Any report shows that its switch and the path from it work.
 type livenessTable struct {
 	fabric   *topo.Fabric
 	lastSeen [][numKinds]model.Time // by node
@@ -29,15 +28,15 @@ func newLivenessTable(f *topo.Fabric) livenessTable {
 	return livenessTable{fabric: f, lastSeen: make([][numKinds]model.Time, len(f.Nodes()))}
 }
 
-// markAlive says that a node was heard of. One that is no switch of the fabric, which
-// a report may well name, is none of ours.
+// markAlive notes a report of a node. A report may name a node that is not a
+// switch of the fabric: it is ignored.
 func (h *livenessTable) markAlive(now model.Time, k Kind, id model.NodeID) {
 	if h.fabric.HasNode(id) && h.fabric.Node(id).Role.IsSwitch() {
 		h.lastSeen[id][k] = max(now, 1)
 	}
 }
 
-// markReporter reads who speaks in a report that was of use.
+// markReporter notes the switch that sent a valid report.
 func (h *livenessTable) markReporter(now model.Time, k Kind, data []byte) {
 	switch k {
 	case Label:
@@ -55,7 +54,7 @@ func (h *livenessTable) markReporter(now model.Time, k Kind, data []byte) {
 	}
 }
 
-// lastReport is when a switch was heard of by any kind; 0: never.
+// lastReport is when a switch sent its last report of any kind; 0: never.
 func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {
 	for _, t := range h.lastSeen[id] {
 		at = max(at, t)
@@ -63,7 +62,7 @@ func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {
 	return at
 }
 
-// list tells of all switches and kinds that were heard.
+// snapshot returns the ages of the last reports, by switch and kind.
 func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 	list := make([]api.ReportAge, 0, len(h.lastSeen))
 	for id := range h.lastSeen {
@@ -79,8 +78,8 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 	return list
 }
 
-// AddLiveness fills in what is heard of switches, source by source. One that was heard
-// and has fallen silent makes the health degraded.
+// AddLiveness adds the ages of reports to health, source by source. A switch that
+// reported and has fallen silent makes it degraded.
 func (v *View) AddLiveness(h *api.Health) {
 	v.requested.Store(true)
 	h.ReportAges = *v.liveness.Load()
@@ -111,7 +110,8 @@ func (v *View) AddLiveness(h *api.Health) {
 	slices.SortFunc(h.Sources, func(a, b api.SourceHealth) int { return strings.Compare(a.Source, b.Source) })
 	if n := len(h.Silent); n > 0 {
 		h.State = "degraded"
-		h.Alerts = append(h.Alerts, fmt.Sprintf("nothing was heard for %v of %s, which reported before; look there, and at the way from there to here", v.silent, joinSome(h.Silent)))
+		h.Alerts = append(h.Alerts, fmt.Sprintf("no report for %v from %s, which reported before; check these switches and their path to the collector",
+			v.silent, joinSome(h.Silent)))
 		h.Silent = h.Silent[:min(n, maxSilentListed)]
 	}
 }
@@ -119,7 +119,7 @@ func (v *View) AddLiveness(h *api.Health) {
 // maxSilentListed is how many silent switches are named.
 const maxSilentListed = 100
 
-// joinSome names some of many.
+// joinSome joins the first names, and counts the others.
 func joinSome(names []string) string {
 	const some = 5
 	if len(names) <= some {

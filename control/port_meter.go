@@ -9,9 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// portMeter turns counters of ports into rates, and remembers slots in which ports
-// were paused or had no room: a packet that stands in a paused queue is not
-// recentLosses, and one that a full queue refused was not lost silently.
+// portMeter turns port counters into rates, and remembers slots in which ports were
+// paused or discarded packets: a packet that is stuck in a paused queue is not
+// lost, and one that a full buffer discarded was not lost silently.
 type portMeter struct {
 	at   model.Time // of the last sample
 	last map[model.Port]PortCounters
@@ -28,21 +28,21 @@ type portRate struct {
 	paused float64 // share of the time
 }
 
-// slotCounters is what counters say of one slot.
+// slotCounters are the counters of one slot.
 type slotCounters struct {
 	number   int64
 	paused   map[model.Port]time.Duration
-	discards map[model.NodeID]uint64 // of switches: a loss is placed to a port no better
+	discards map[model.NodeID]uint64 // by switch: a loss is not located more precisely
 }
 
-// meterSlots is for how many slots back a finding may ask.
+// meterSlots is how many slots are remembered.
 const meterSlots = 16
 
 func newPortMeter(slot time.Duration) portMeter {
 	return portMeter{last: map[model.Port]PortCounters{}, rate: map[model.Port]portRate{}, slot: slot, slots: make([]slotCounters, meterSlots)}
 }
 
-// markAlive adds what a port counted up to an instant.
+// addCounters adds what a port counted up to an instant.
 func (m *portMeter) addCounters(now model.Time, port model.Port, paused time.Duration, discards uint64) {
 	if paused == 0 && discards == 0 {
 		return
@@ -57,14 +57,14 @@ func (m *portMeter) addCounters(now model.Time, port model.Port, paused time.Dur
 	h.discards[port.Node] += discards
 }
 
-// hasCounters tells whether counters of a port are known.
+// hasCounters reports whether counters of a port are known.
 func (m *portMeter) hasCounters(port model.Port) bool {
 	_, known := m.last[port]
 	return known
 }
 
-// pausedIn is the largest part of a slot, of those from first to last, that a
-// portName was paused for. Port 0 of a switch is any of its ports.
+// pausedIn is the largest share of a slot, of those from first to last, that a
+// port was paused. Port 0 of a switch is any of its ports.
 func (m *portMeter) pausedIn(port model.Port, first, last int64) (share float64) {
 	for i := range m.slots {
 		h := &m.slots[i]
@@ -96,7 +96,7 @@ func (m *portMeter) pausedPorts(slot int64, share float64) (list []model.Port) {
 	return list
 }
 
-// discardedIn is how many packets a switch had no room for in slots.
+// discardedIn is how many packets a switch discarded in slots.
 func (m *portMeter) discardedIn(sw model.NodeID, first, last int64) (n uint64) {
 	for i := range m.slots {
 		if h := &m.slots[i]; h.number >= first && h.number <= last {
@@ -106,8 +106,8 @@ func (m *portMeter) discardedIn(sw model.NodeID, first, last int64) (n uint64) {
 	return n
 }
 
-// samplePorts records every port: what labels said last, and what its counters say
-// of the time since the last sample.
+// samplePorts records every port: its newest label, and its counters since the
+// last sample.
 func (c *Controller) samplePorts(now model.Time) {
 	m := &c.meter
 	span := now.Sub(m.at)
@@ -141,8 +141,8 @@ func (c *Controller) samplePorts(now model.Time) {
 	c.sampleLabelledPorts(now, span)
 }
 
-// sampleLabelledPorts records ports whose counters nobody tells: what labels said
-// since the last sample.
+// sampleLabelledPorts records ports without counters: their newest labels since
+// the last sample.
 func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
 	board := c.ports.Board()
 	for _, p := range board.ReportedPorts() {

@@ -14,13 +14,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// traceOutput takes what the watch of traces makes: from its lists, so in the
-// controller's own goroutine.
+// traceOutput receives what the trace watch makes, in the controller's
+// goroutine.
 func (c *Controller) traceOutput() tracewatch.Output {
 	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.addTraceEvidence}
 }
 
-// traceRecord keeps a trace.
+// traceRecord adds the record of a trace.
 func (c *Controller) traceRecord(t *trace.Trace) {
 	c.desk.Take(t)
 	if c.onMarkedTrace != nil && t.Why.Has(mirror.Debug) {
@@ -41,11 +41,10 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 	c.batch.Traces = append(c.batch.Traces, r)
 }
 
-// traceID names a trace by what tells its packet from others.
+// traceID identifies a trace by what distinguishes its packet from others.
 func traceID(t *trace.Trace) uint64 { return t.Digest ^ t.Key.Hash(uint64(t.IPID)) }
 
-// counterRecords keeps a period's counters: those that somebody named, and the
-// load of links.
+// counterRecords adds records of a period's user-defined counters.
 func (c *Controller) counterRecords(p *tracewatch.Period) {
 	for name, l := range p.Counters.Custom {
 		c.batch.Counters = append(c.batch.Counters, record.Counter{
@@ -54,7 +53,7 @@ func (c *Controller) counterRecords(p *tracewatch.Period) {
 	}
 }
 
-// addTraceEvidence is evidence of what traces show of a place.
+// addTraceEvidence adds a finding of traces as evidence.
 func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	e := incident.Evidence{
 		At: c.now, From: from, Source: anomaly.Traces, Confirmed: true,
@@ -68,21 +67,21 @@ func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 		e.Cause = anomaly.Loop
 		if f.Detour() {
 			e.Cause = anomaly.WrongRoute
-			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
+			e.Text = fmt.Sprintf("%s passed %s twice and arrived", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 			break
 		}
-		e.Text = fmt.Sprintf("%s went round through %s", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
+		e.Text = fmt.Sprintf("%s looped through %s", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 	case trace.Silent:
 		e.Cause = anomaly.DeadLink
-		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.nodeName(f.Next))
+		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, which mirrored none of them", f.Ended, c.nodeName(f.Next))
 	default:
 		e.Cause = anomaly.Loss
-		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.nodeName(f.Switch))
+		e.Text = fmt.Sprintf("%d of %d mirrored packets were lost after %s", f.Ended, f.Packets, c.nodeName(f.Switch))
 	}
-	// It rests on periods before, too, and packets may have stood since then.
+	// The finding includes earlier periods, and packets may be stuck since then.
 	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
 	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.StallShare {
-		e.Cause, e.Confirmed = anomaly.Stall, false // they may stand there
+		e.Cause, e.Confirmed = anomaly.Stall, false // packets may be stuck there
 	}
 	if e.Cause == anomaly.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
 		e.Cause, e.Confirmed = anomaly.Contention, false

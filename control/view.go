@@ -12,11 +12,11 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// View is what other goroutines may see of a controller: snapshots that it
-// makes when somebody has looked at the last one.
+// View is what other goroutines may read of a controller: snapshots, which it
+// makes anew after the last one was read.
 type View struct {
 	fabric *topo.Fabric
-	silent time.Duration // scheduleAfter which a switch is
+	silent time.Duration // a switch without reports for this long is silent
 	state  atomic.Pointer[api.State]
 	liveness atomic.Pointer[[]api.ReportAge]
 	requested atomic.Bool
@@ -31,7 +31,7 @@ func (v *View) State() *api.State {
 	return v.state.Load()
 }
 
-// View returns what others may see.
+// View returns the snapshots for other goroutines.
 func (c *Controller) View() *View { return c.view }
 
 func newView(f *topo.Fabric, silent time.Duration) *View {
@@ -42,10 +42,10 @@ func newView(f *topo.Fabric, silent time.Duration) *View {
 	return v
 }
 
-// viewInterval is how old a snapshot may become when nobody looks.
+// viewInterval is how old an unread snapshot may become.
 const viewInterval = 10 * time.Millisecond
 
-// publishView makes a snapshot, if somebody waits for one or the last one is old.
+// publishView makes a snapshot, if the last one was read or is old.
 func (c *Controller) publishView(now model.Time) {
 	if !c.view.requested.Swap(false) && now.Sub(c.lastView) < viewInterval {
 		return
@@ -56,7 +56,7 @@ func (c *Controller) publishView(now model.Time) {
 		n := &c.fabric.Nodes()[i]
 		state := api.NodeState{Name: n.Name, Health: "ok"}
 		if n.Role.IsSwitch() && !c.isReporting(n.ID, now) {
-			state.Health, state.Reason = "unknown", "nothing was heard of it lately"
+			state.Health, state.Reason = "unknown", "no recent reports"
 		}
 		for _, in := range c.joiner.OpenIncidents() {
 			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= anomaly.Warning {
@@ -97,7 +97,7 @@ func labelCoverage(windows []portwatch.Window) *float64 {
 	return &share
 }
 
-// incidentReason says what an incident means for a node, or nothing.
+// incidentReason is why an incident affects a node; empty if it does not.
 func (c *Controller) incidentReason(in *incident.Incident, id model.NodeID) string {
 	for _, n := range in.Nodes {
 		if n == id {
@@ -110,7 +110,7 @@ func (c *Controller) incidentReason(in *incident.Incident, id model.NodeID) stri
 // maxStateAge is how old a port's state may be to be shown.
 const maxStateAge = 100 * time.Millisecond
 
-// addVerdict tells whether a switch has reported lately.
+// isReporting reports whether a switch has reported within SilentAfter.
 func (c *Controller) isReporting(id model.NodeID, now model.Time) bool {
 	at := c.liveness.lastReport(id)
 	return at != 0 && now.Sub(at) <= c.cfg.SilentAfter
@@ -134,7 +134,7 @@ func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.P
 	return s
 }
 
-// recentLosses counts losses behind ports by slot.
+// recentLosses counts losses downstream of ports by slot.
 type recentLosses struct {
 	at   []model.Time
 	what []map[model.Port]uint64
