@@ -174,7 +174,7 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 }
 
 // TestPacketsThatStoodAreNotLost: traces that end at a switch whose port was
-// pausedPorts until just before, by a storm that is over.
+// paused until just before, by a storm that is over.
 func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	c := evidenceBed(t)
 	c.cfg.Traces.Window, c.cfg.Traces.Period = 2, slotLength

@@ -140,7 +140,7 @@ func (m *analysis) isBlocked(n int) bool {
 }
 
 // selfCongested reports whether a queue was congested before it was paused, and
-// addPausedQueue only after the detection: then it delayed the flow by itself.
+// paused only after the detection: then it delayed the flow by itself.
 func (m *analysis) selfCongested(n int) bool {
 	return m.pausedAfterDetection(n) && m.backlogExceedsPauses(n)
 }

@@ -197,7 +197,7 @@ func (m *analysis) extendPath(v *Verdict, outside terminal) {
 }
 
 // deepestAtPause returns the queue of a cycle that held most when it was
-// addPausedQueue, which blocked the others before they blocked it; -1 if there is none.
+// paused, which blocked the others before they blocked it; -1 if there is none.
 func (m *analysis) deepestAtPause(nodes []int) (node int, bytes float64) {
 	node = -1
 	for _, n := range nodes {

@@ -116,7 +116,7 @@ func (m *analysis) countBursts(n int, list []Culprit) int {
 }
 
 // otherClassShare returns the share of a link that classes other than the
-// addQueue's took in the reported epochs, and their flows. If the queue's own
+// queue's took in the reported epochs, and their flows. If the queue's own
 // class took most of it, its own flows are the cause.
 func (m *analysis) otherClassShare(n int) (list []Culprit, share float64) {
 	q := m.g.Nodes[n].Queue

@@ -171,7 +171,7 @@ func (m *analysis) victimMetCongestion(n int) bool {
 }
 
 // victimDepthShare returns the depth that the victim's packets found in a
-// addQueue, relative to the most that they found in any: of several congested
+// queue, relative to the most that they found in any: of several congested
 // queues the deepest delayed it most.
 func (m *analysis) victimDepthShare(n int) float64 {
 	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {

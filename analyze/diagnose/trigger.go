@@ -18,7 +18,7 @@ const leadUp = 2 * epoch.PauseBurstGap
 func (m *analysis) ageAtPoll(n int, t model.Time) time.Duration { return m.g.Nodes[n].PolledAt.Sub(t) }
 
 // ageAtSnapshot returns how long something had lasted when the switch of a
-// addQueue took its snapshot. The snapshot is older than the poll where it was
+// queue took its snapshot. The snapshot is older than the poll where it was
 // taken for another detection.
 func (m *analysis) ageAtSnapshot(n int, t model.Time) time.Duration {
 	return m.g.Nodes[n].Snapshot.Sub(t)
@@ -87,7 +87,7 @@ func (m *analysis) flowsPausedInLeadUp(n int, closed time.Duration) bool {
 // congestedInLeadUp reports whether a queue was congested by itself in the
 // lead-up to a cycle that closed at an age, for at least snapshotSkew: the
 // evidence does not say what else a shorter episode coincided with. If the
-// addQueue was congested once more since then, the epoch of that time decides.
+// queue was congested once more since then, the epoch of that time decides.
 func (m *analysis) congestedInLeadUp(n int, closed time.Duration) bool {
 	from, to := m.leadUpWindow(n, closed)
 	if episode := &m.g.Nodes[n].Episode; episode.MaxBytes > 0 && episode.First <= to {

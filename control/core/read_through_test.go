@@ -34,8 +34,8 @@ func (s *shelf) Incidents(_ context.Context, q record.Query) (p record.Page[reco
 	return p, nil
 }
 
-// TestAheadOfTheStore follows an incident on its way to a store that takes its
-// wallTime: at every step its newest state is found by its id.
+// TestAheadOfTheStore follows an incident in flight to a store that takes its
+// time: at every step its newest state is found by its id.
 func TestAheadOfTheStore(t *testing.T) {
 	s := &shelf{taken: make(chan struct{}), keep: make(chan struct{})}
 	k := NewBatchWriter(s, time.Hour, 100, slog.New(slog.DiscardHandler))

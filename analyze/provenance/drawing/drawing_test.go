@@ -145,7 +145,7 @@ func wellFormed(t *testing.T, name, svg string) {
 }
 
 // statement is what we write of Graphviz's grammar: attributes of all nodes or
-// addEdges, an assignment, a node, an edge.
+// edges, an assignment, a node, an edge.
 var statement = regexp.MustCompile(`^\t(` + strings.NewReplacer(
 	"ID", `("(?:[^"\\]|\\.)*"|[a-z]+)`,
 	"LIST", ` \[[a-z]+=(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9]+)(?:, [a-z]+=(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9]+))*\]`,
