@@ -1,4 +1,4 @@
-// Package archtest tests the architecture of Weft: which layer may import
+// Package archtest tests the architecture of Weft: which floor may import
 // which, where third-party code may enter, and which packages may see the
 // simulator's ground truth. docs/architecture.md draws the same rules.
 package archtest
@@ -18,10 +18,10 @@ import (
 
 const module = "github.com/weft-telemetry/weft/"
 
-// layer numbers the top-level folders from the bottom up. A package may import
-// its own folder and folders of lower layers, nothing else of Weft. Tests may
-// import from their own layer.
-var layer = map[string]int{
+// floor numbers the top-level folders from the bottom up. A package may import
+// its own folder and folders of lower floors, nothing else of Weft. Tests may
+// import from their own floor.
+var floor = map[string]int{
 	"internal": -1, "examples": -1,
 	"model": 0,
 	"wire":  1, "sketch": 1, "topo": 1,
@@ -44,8 +44,8 @@ var guarded = map[string][]string{
 	"topo/fib": {"sim", "dataplane", "scenario", "repro", "bench"},
 }
 
-// thirdParty lists where third-party code enters below layer 3; from there on
-// it is free. Programs that depend on a low layer then carry none of it.
+// thirdParty lists where third-party code enters below floor 3; from there on
+// it is free. Programs that depend on a low floor then carry none of it.
 var thirdParty = map[string][]string{
 	"topo/file": {"github.com/goccy/go-yaml"},
 }
@@ -61,14 +61,14 @@ func TestImportsFollowTheFloors(t *testing.T) {
 // TestCheckFindsViolations breaks each rule.
 func TestCheckFindsViolations(t *testing.T) {
 	for name, tc := range map[string]struct{ file, imports, want string }{
-		"upward":                  {"model/a.go", module + "wire/dta", "model (layer 0) imports wire (layer 1)"},
-		"sideways":                {"analyze/flows/a.go", module + "sim", "analyze (layer 2) imports sim (layer 2)"},
-		"unknown folder":          {"helpers/a.go", "fmt", `folder "helpers" has no layer`},
+		"upward":                  {"model/a.go", module + "wire/dta", "model (floor 0) imports wire (floor 1)"},
+		"sideways":                {"analyze/flows/a.go", module + "sim", "analyze (floor 2) imports sim (floor 2)"},
+		"unknown folder":          {"helpers/a.go", "fmt", `folder "helpers" has no floor`},
 		"truth":                   {"control/a.go", module + "sim/truth", "sim/truth is guarded"},
 		"actual routes":           {"analyze/trace/a.go", module + "topo/fib", "topo/fib is guarded"},
 		"third party low":         {"wire/dta/a.go", "github.com/spf13/cobra", "third-party"},
 		"third party nearby":      {"topo/a.go", "github.com/goccy/go-yaml", "third-party"},
-		"internal imports others": {"internal/x/a.go", module + "model", "internal (layer -1) imports model (layer 0)"},
+		"internal imports others": {"internal/x/a.go", module + "model", "internal (floor -1) imports model (floor 0)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := "package p\nimport _ " + strconv.Quote(tc.imports) + "\n"
@@ -98,16 +98,16 @@ func check(t *testing.T, root fs.FS) (violations []string) {
 			t.Fatal(err)
 		}
 		from := folder(name)
-		if _, known := layer[from]; !known {
-			violate(name, ": folder ", strconv.Quote(from), " has no layer; add it to the map above")
+		if _, known := floor[from]; !known {
+			violate(name, ": folder ", strconv.Quote(from), " has no floor; add it to the map above")
 			return
 		}
 		for _, spec := range file.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
 			if rel, ours := strings.CutPrefix(imp, module); ours {
 				checkOurs(name, from, rel, violate)
-			} else if !standard(imp) && layer[from] < 3 && !mayUse(name, imp) {
-				violate(name, ": third-party ", imp, " below layer 3; see thirdParty above")
+			} else if !standard(imp) && floor[from] < 3 && !mayUse(name, imp) {
+				violate(name, ": third-party ", imp, " below floor 3; see thirdParty above")
 			}
 		}
 	})
@@ -139,8 +139,8 @@ func sources(t *testing.T, root fs.FS, read func(name string, src []byte)) {
 }
 
 func checkOurs(name, from, rel string, violate func(...string)) {
-	if to := folder(rel); to != from && layer[to] >= layer[from] {
-		violate(name, ": ", from, " (layer ", strconv.Itoa(layer[from]), ") imports ", to, " (layer ", strconv.Itoa(layer[to]), ")")
+	if to := folder(rel); to != from && floor[to] >= floor[from] {
+		violate(name, ": ", from, " (floor ", strconv.Itoa(floor[from]), ") imports ", to, " (floor ", strconv.Itoa(floor[to]), ")")
 	}
 	for pkg, folders := range guarded {
 		if within(rel, pkg) && !within(path.Dir(name), pkg) && !slices.Contains(folders, from) {
