@@ -45,7 +45,7 @@ func (f *Backend) Counters() []api.Counter {
 	defer f.mu.Unlock()
 	list := []api.Counter{}
 	for _, one := range f.counters {
-		points, err := f.c.traces.GetCounter(one.Name, 0, model.Time(1<<62))
+		points, err := f.c.traces.QueryCounter(one.Name, 0, model.Time(1<<62))
 		if err == nil && len(points) > 0 {
 			last := points[len(points)-1]
 			one.PeriodNs, one.CounterValue = int64(last.To.Sub(last.From)), counterValue(&last)
@@ -72,7 +72,7 @@ func (f *Backend) BuiltInCounters() []api.Counter {
 		if _, custom := f.counters[name]; custom {
 			continue
 		}
-		points, err := f.c.traces.GetCounter(name, 0, model.Time(1<<62))
+		points, err := f.c.traces.QueryCounter(name, 0, model.Time(1<<62))
 		if err != nil || len(points) == 0 {
 			continue
 		}
@@ -84,7 +84,7 @@ func (f *Backend) BuiltInCounters() []api.Counter {
 
 // BuiltInCounter is part of api.CounterAdmin.
 func (f *Backend) BuiltInCounter(name string, from, to time.Time) ([]api.CounterPoint, error) {
-	points, err := f.c.traces.GetCounter(name, 0, model.Time(1<<62))
+	points, err := f.c.traces.QueryCounter(name, 0, model.Time(1<<62))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, api.ErrNotFound)
 	}

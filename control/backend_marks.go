@@ -19,7 +19,7 @@ func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark,
 	servers, text := f.markScope(&r)
 	last := time.Duration(r.DurationMs) * time.Millisecond
 	failed := f.do(ctx, func() {
-		if err = f.c.traces.EnableDbg(servers, text); err != nil {
+		if err = f.c.traces.EnableDebug(servers, text); err != nil {
 			err = commandError(err)
 			return
 		}
@@ -99,7 +99,7 @@ func (f *Backend) endMark(one *api.Mark, servers []string, text string) error {
 	ended := *one
 	f.mu.Unlock()
 	f.hub.Publish(ended)
-	return f.c.traces.DisableDbg(servers, text)
+	return f.c.traces.DisableDebug(servers, text)
 }
 
 // Marks is part of api.Marker.

@@ -37,7 +37,7 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 		if r.IntervalUs > 0 {
 			interval = time.Duration(r.IntervalUs) * time.Microsecond
 		}
-		if takes, err = f.c.desk.AskEvery(q, interval); err != nil {
+		if takes, err = f.c.prober.StartEvery(q, interval); err != nil {
 			err = commandError(err)
 			return
 		}
@@ -51,7 +51,7 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 		out = *one
 		f.mu.Unlock()
 		f.c.scheduleAfter(takes+2*f.c.cfg.Traces.Trace.CloseAfter, func() {
-			f.c.desk.Close(q)
+			f.c.prober.Close(q)
 			f.mu.Lock()
 			finish(one)
 			end := f.c.wallTime(f.c.now)
@@ -83,20 +83,20 @@ func (f *Backend) probeQuestion(r *api.ProbeRequest) (probe.Question, func(*api.
 		if port == nil {
 			return nil, nil, fmt.Errorf("%s has no port %d", r.Link.Node, r.Link.Port)
 		}
-		q, err := f.c.desk.Latency(now, near, port.Peer.Node, true, count)
+		q, err := f.c.prober.Latency(now, near, port.Peer.Node, true, count)
 		return q, func(p *api.Probe) { f.fillLatency(p, q) }, err
 	case "pattern":
 		at, err := f.injectionPoint(r.At)
 		if err != nil {
 			return nil, nil, err
 		}
-		q, err := f.c.desk.Drops(now, r.Flow, at, count)
+		q, err := f.c.prober.Drops(now, r.Flow, at, count)
 		return q, func(p *api.Probe) { f.fillDrops(p, q) }, err
 	case "format":
-		q, err := f.c.desk.Series(now, r.Format, count)
+		q, err := f.c.prober.Series(now, r.Format, count)
 		return q, func(p *api.Probe) { f.fillSeries(p, q) }, err
 	default:
-		q, err := f.c.desk.Replay(now, r.Flow, count)
+		q, err := f.c.prober.Replay(now, r.Flow, count)
 		return q, func(p *api.Probe) { f.fillReplay(p, q, int(count)) }, err
 	}
 }
@@ -116,15 +116,15 @@ func (f *Backend) injectionPoint(name string) (*model.NodeID, error) {
 
 func (f *Backend) fillLatency(p *api.Probe, q *probe.Latency) {
 	a, ok := q.Answer()
-	p.Sent, p.Arrived = int(a.Sent), a.Seen
+	p.Sent, p.Arrived = int(a.Sent), a.Returned
 	if !ok {
 		p.Verdict = "no probe returned: the link drops them, or their mirrors are lost"
 		return
 	}
 	p.RTT = &api.ProbeRTT{
-		MinNs: int64(a.Least), MedianNs: int64(a.Median), MeanNs: int64(a.Mean), ErrorNs: int64(a.Error), P90Ns: int64(a.P90),
+		MinNs: int64(a.Min), MedianNs: int64(a.Median), MeanNs: int64(a.Mean), ErrorNs: int64(a.Error), P90Ns: int64(a.P90),
 	}
-	p.Verdict = fmt.Sprintf("round trip: minimum %s, mean %s", model.FormatDuration(a.Least), model.FormatDuration(a.Mean))
+	p.Verdict = fmt.Sprintf("round trip: minimum %s, mean %s", model.FormatDuration(a.Min), model.FormatDuration(a.Mean))
 }
 
 func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {

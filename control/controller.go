@@ -75,7 +75,7 @@ func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Intent: in, ListPlan: DefaultListPlan(len(f.Nodes())),
 		Flows:          flowwatch.DefaultConfig(in),
-		Ports:          portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
+		Ports:          portwatch.Config{States: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, KeepWindows: 100},
 		Traces:         tracewatch.DefaultConfig(in),
 		Causes:         rootcause.DefaultConfig(in),
 		Probes:         probe.DefaultConfig(),
@@ -129,9 +129,9 @@ type Controller struct {
 	flows  *flowwatch.Watch
 	ports  *portwatch.Watch
 	traces *tracewatch.Watch
-	joiner *incident.Correlator
-	desk   *probe.Desk
-	causes *rootcause.Diagnoser
+	correlator *incident.Correlator
+	prober   *probe.Scheduler
+	diagnoser *rootcause.Diagnoser
 
 	now           model.Time
 	balanceWindow balanceWindow
@@ -209,11 +209,11 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 		c.drawings.addDrawing(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
 	}
 	cfg.Causes.Repoll = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
-	c.causes, e = rootcause.New(cfg.Causes)
+	c.diagnoser, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)
-	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)
+	c.prober, e = probe.NewScheduler(cfg.Probes, cfg.Intent, devices)
 	err = errors.Join(err, e)
-	c.joiner, e = incident.New(cfg.Incidents)
+	c.correlator, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot)
@@ -230,17 +230,17 @@ func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) 
 	switch l := &c.cfg.ListPlan; {
 	case l.Flowsets.contains(list):
 		c.liveness.markAlive(now, Flowset, model.NodeID(list-l.Flowsets.First))
-		slots, err := c.flows.Add(now, data)
+		slots, err := c.flows.IngestReport(now, data)
 		c.countReport(Flowset, err)
 		for _, s := range slots {
 			c.processSlot(s)
 		}
 	case l.Labels.contains(list):
-		c.countFrom(now, Label, data, c.ports.Add(now, data))
+		c.countFrom(now, Label, data, c.ports.IngestReport(now, data))
 	case l.Mirrors.contains(list):
-		c.countFrom(now, Mirror, data, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
+		c.countFrom(now, Mirror, data, c.traces.Partition(int(list-l.Mirrors.First)).IngestReport(now, data))
 	case l.Epochs.contains(list):
-		verdicts, err := c.causes.AddReport(now, data)
+		verdicts, err := c.diagnoser.AddReport(now, data)
 		c.countFrom(now, Epoch, data, err)
 		c.recordVerdicts(verdicts)
 	case l.DiagnosisRequests.contains(list):
@@ -252,7 +252,7 @@ func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) 
 
 // SetWallClock sets the collector's clock, where the times of IngestReport and Tick
 // lag because of overload.
-func (c *Controller) SetWallClock(now model.Time) { c.flows.Wall(now) }
+func (c *Controller) SetWallClock(now model.Time) { c.flows.SetWallClock(now) }
 
 // countFrom counts a report and marks its switch as alive.
 func (c *Controller) countFrom(now model.Time, k Kind, data []byte, err error) {
@@ -279,8 +279,8 @@ func (c *Controller) Tick(now model.Time) {
 	c.samplePorts(now)
 	c.traces.Advance(now)
 	c.runTimers(now)
-	c.recordVerdicts(c.causes.Tick(now))
-	c.joiner.CloseQuiet(now)
+	c.recordVerdicts(c.diagnoser.Tick(now))
+	c.correlator.CloseQuiet(now)
 	c.publishChanges()
 	c.publishView(now)
 }
@@ -291,13 +291,13 @@ func (c *Controller) Flush() {
 		c.processSlot(s)
 	}
 	c.traces.Finish()
-	c.recordVerdicts(c.causes.Flush())
+	c.recordVerdicts(c.diagnoser.Flush())
 	c.publishChanges()
 }
 
 // publishChanges hands incidents and records to Output.
 func (c *Controller) publishChanges() {
-	for _, in := range c.joiner.TakeChanged() {
+	for _, in := range c.correlator.TakeChanged() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
 		if c.out.Incident != nil {
 			c.out.Incident(in)

@@ -21,7 +21,7 @@ import (
 // are already in flight.
 func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.DiagnosisRequest) {
 	c.now = max(c.now, now)
-	_ = c.causes.AddRequest(now, who) // it counts requests that it discards
+	_ = c.diagnoser.AddRequest(now, who) // it counts requests that it discards
 }
 
 // ingestPoll takes a host's diagnosis request from a list: the poll that the host

@@ -68,7 +68,7 @@ func (c *Controller) requestEvidence(in *incident.Incident) {
 			c.requested[q] = c.now
 			done.Time = c.wallTime(c.now)
 			c.actions[in.ID] = append(c.actions[in.ID], *done)
-			c.joiner.MarkChanged(in.ID)
+			c.correlator.MarkChanged(in.ID)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (c *Controller) setOutcome(id uint64, kind, text string) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Kind == kind && list[i].Outcome == "" {
 			list[i].Outcome = text
-			c.joiner.MarkChanged(id)
+			c.correlator.MarkChanged(id)
 			return
 		}
 	}
@@ -138,11 +138,11 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 			continue
 		}
 		hosts, text := []string{c.nodeName(id)}, filterOf(k)
-		if c.traces.EnableDbg(hosts, text) != nil {
+		if c.traces.EnableDebug(hosts, text) != nil {
 			continue // markScope already, or nobody can
 		}
 		n++
-		c.scheduleAfter(markDuration, func() { _ = c.traces.DisableDbg(hosts, text) })
+		c.scheduleAfter(markDuration, func() { _ = c.traces.DisableDebug(hosts, text) })
 	}
 	if n == 0 {
 		return nil
@@ -159,18 +159,18 @@ func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
 	if flow.IsZero() {
 		return nil
 	}
-	q, err := c.desk.Drops(c.now, flow, nil, probesPerPattern)
+	q, err := c.prober.Drops(c.now, flow, nil, probesPerPattern)
 	if err != nil {
 		return nil // its path cannot be followed
 	}
-	takes, err := c.desk.Ask(q)
+	takes, err := c.prober.Start(q)
 	if err != nil {
 		return nil
 	}
 	id := in.ID
 	c.scheduleAfter(takes+2*c.cfg.Traces.Trace.CloseAfter, func() {
 		a := q.Answer()
-		c.desk.Close(q)
+		c.prober.Close(q)
 		c.setOutcome(id, "probe", a.Kind.String())
 		c.addProbeEvidence(flow, &a)
 	})
@@ -264,12 +264,12 @@ func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
 
 // addQueueEvidence adds deep queues at the nodes of an incident as evidence.
 func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from model.Time) {
-	for _, q := range c.ports.Board().CongestedPorts(from, c.now, c.cfg.DeepQueue) {
+	for _, q := range c.ports.States().CongestedPorts(from, c.now, c.cfg.DeepQueue) {
 		if !slices.Contains(nodes, q.Port.Node) {
 			continue
 		}
 		c.setOutcome(id, "label-rate", fmt.Sprintf("queue of %s at %s", model.FormatBytes(q.Depth), c.portName(q.Port)))
-		c.joiner.AddSupporting(incident.Evidence{
+		c.correlator.AddSupporting(incident.Evidence{
 			At: c.now, From: from, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: q.Port,
 			Text: fmt.Sprintf("queue of %s at %s, latency %s", model.FormatBytes(q.Depth), c.portName(q.Port), model.FormatDuration(q.Latency)),
 		})

@@ -34,7 +34,7 @@ func evidenceBed(t *testing.T) *Controller {
 	}
 	c := &Controller{fabric: f, meter: newPortMeter(slotLength), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
 	c.cfg.Intent, c.cfg.StallShare, c.cfg.Flows.Slot, c.cfg.BalanceSlots = topo.NewIntent(routes), 0.2, slotLength, 5
-	if c.joiner, err = incident.New(incident.DefaultConfig()); err != nil {
+	if c.correlator, err = incident.New(incident.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -79,7 +79,7 @@ func TestShortPausesAreANotice(t *testing.T) {
 				Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Detail: anomaly.PriorityTraffic, Initial: initial,
 				Path: []model.Port{behind, initial}, Confidence: 0.9, At: at,
 			}})
-			open := c.joiner.OpenIncidents()
+			open := c.correlator.OpenIncidents()
 			if len(open) != 1 || open[0].Cause != anomaly.Incast || open[0].Severity() != tc.want {
 				t.Errorf("%d incidents, the first %v, %v; want one incast, %v", len(open), open[0].Cause, open[0].Severity(), tc.want)
 			}
@@ -100,7 +100,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	}
 	list[3].Cause = load.Burst // large flows, no fault
 	c.addImbalanceEvidence(list, paths.NewMap(5, slotLength))
-	open := c.joiner.OpenIncidents()
+	open := c.correlator.OpenIncidents()
 	if len(open) != 2 || open[0].Cause != anomaly.WrongRoute || open[1].Cause != anomaly.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
 	}
@@ -134,8 +134,8 @@ func TestDetourIsNoLoop(t *testing.T) {
 func TestTimelineTellsWhatWasDone(t *testing.T) {
 	c := evidenceBed(t)
 	ms := model.Time(time.Millisecond)
-	in := c.joiner.AddEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Text: "flows end"})
-	c.joiner.AddEvidence(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
+	in := c.correlator.AddEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Text: "flows end"})
+	c.correlator.AddEvidence(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
 	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
 	b := c.incidentBody(in)
 	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
@@ -164,11 +164,11 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	far := way[len(way)-1]
 	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
 	c.processSlot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
-	open := c.joiner.OpenIncidents()
+	open := c.correlator.OpenIncidents()
 	if len(open) != 1 || open[0].Cause != anomaly.Storm || open[0].Sources[anomaly.Counters] != len(way) || open[0].Sources[anomaly.Flowsets] != 1 {
 		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))
 	}
-	if changed := c.joiner.TakeChanged(); len(changed) != 1 {
+	if changed := c.correlator.TakeChanged(); len(changed) != 1 {
 		t.Errorf("%d incidents were told of; want the storm alone", len(changed))
 	}
 }
@@ -183,11 +183,11 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	f := trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 139}
 	c.meter.addCounters(599*ms, port, 9*time.Millisecond, 0)
 	c.now = 612 * ms
-	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.joiner.OpenIncidents()) != 0 {
-		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.OpenIncidents()[0].Cause)
+	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.correlator.OpenIncidents()) != 0 {
+		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.correlator.OpenIncidents()[0].Cause)
 	}
 	c.now = 712 * ms
-	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.OpenIncidents()) != 1 || c.joiner.OpenIncidents()[0].Cause != anomaly.Loss {
-		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.OpenIncidents()))
+	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.correlator.OpenIncidents()) != 1 || c.correlator.OpenIncidents()[0].Cause != anomaly.Loss {
+		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.correlator.OpenIncidents()))
 	}
 }

@@ -120,9 +120,9 @@ func (c *Controller) loopText(list []model.NodeID) string {
 // addEvidence adds evidence to its incident. Unconfirmed evidence opens none.
 func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	if e.Confirmed {
-		return c.joiner.AddEvidence(e)
+		return c.correlator.AddEvidence(e)
 	}
-	return c.joiner.AddSupporting(e)
+	return c.correlator.AddSupporting(e)
 }
 
 // addLossEvidence records every loss, and adds evidence where a link loses enough.
@@ -207,7 +207,7 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 		}
 		one := all
 		one.Location, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
-		if in := c.joiner.FindExplanation(one); in != nil && in.Cause != anomaly.Imbalance {
+		if in := c.correlator.FindExplanation(one); in != nil && in.Cause != anomaly.Imbalance {
 			c.addEvidence(one)
 			continue
 		}
@@ -244,7 +244,7 @@ func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.P
 				Text: fmt.Sprintf("%s was paused", c.portName(p)),
 			}
 			c.setDownstreamPeer(&e)
-			if c.joiner.AddSupporting(e) == nil {
+			if c.correlator.AddSupporting(e) == nil {
 				rest = append(rest, p)
 			} else {
 				again = true

@@ -116,7 +116,7 @@ func (c *Controller) samplePorts(now model.Time) {
 	}
 	m.at = now
 	m.list = c.devices.Counters(m.list[:0])
-	board := c.ports.Board()
+	board := c.ports.States()
 	for _, k := range m.list {
 		before, known := m.last[k.Port]
 		m.last[k.Port] = k
@@ -144,7 +144,7 @@ func (c *Controller) samplePorts(now model.Time) {
 // sampleLabelledPorts records ports without counters: their newest labels since
 // the last sample.
 func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
-	board := c.ports.Board()
+	board := c.ports.States()
 	for _, p := range board.ReportedPorts() {
 		if _, counted := c.meter.last[p]; counted {
 			continue

@@ -22,7 +22,7 @@ func (c *Controller) traceOutput() tracewatch.Output {
 
 // traceRecord adds the record of a trace.
 func (c *Controller) traceRecord(t *trace.Trace) {
-	c.desk.Take(t)
+	c.prober.MatchTrace(t)
 	if c.onMarkedTrace != nil && t.Why.Has(mirror.Debug) {
 		c.onMarkedTrace(t)
 	}

@@ -15,10 +15,10 @@ import (
 // View is what other goroutines may read of a controller: snapshots, which it
 // makes anew after the last one was read.
 type View struct {
-	fabric *topo.Fabric
-	silent time.Duration // a switch without reports for this long is silent
-	state  atomic.Pointer[api.State]
-	liveness atomic.Pointer[[]api.ReportAge]
+	fabric    *topo.Fabric
+	silent    time.Duration // a switch without reports for this long is silent
+	state     atomic.Pointer[api.State]
+	liveness  atomic.Pointer[[]api.ReportAge]
 	requested atomic.Bool
 }
 
@@ -58,7 +58,7 @@ func (c *Controller) publishView(now model.Time) {
 		if n.Role.IsSwitch() && !c.isReporting(n.ID, now) {
 			state.Health, state.Reason = "unknown", "no recent reports"
 		}
-		for _, in := range c.joiner.OpenIncidents() {
+		for _, in := range c.correlator.OpenIncidents() {
 			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= anomaly.Warning {
 				state.Health, state.Reason = "degraded", reason
 				if in.Location.Node == n.ID && in.Severity() == anomaly.Critical {
@@ -124,9 +124,9 @@ func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.P
 	if p.Rate > 0 {
 		s.LoadShare = min(1, float64(r.load)/float64(p.Rate))
 	}
-	if age, ok := c.ports.Board().Age(id, now); ok {
+	if age, ok := c.ports.States().Age(id, now); ok {
 		s.AgeMs = float64(age) / float64(time.Millisecond)
-		if state, ok := c.ports.Board().Newest(id); ok && age < maxStateAge {
+		if state, ok := c.ports.States().Newest(id); ok && age < maxStateAge {
 			s.QueueBytes, s.LatencyNs = int64(state.DequeueDepth), int64(state.Latency)
 		}
 	}

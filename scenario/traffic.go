@@ -13,7 +13,7 @@ import (
 // trafficSpec is one item of the section traffic.
 type trafficSpec interface {
 	// generator returns the generator, with names resolved. A duration or stop
-	// build 0 means: to the end of the run.
+	// at 0 means: to the end of the run.
 	generator(e *env) (traffic.Generator, error)
 	named() string
 	from() *sourcePos

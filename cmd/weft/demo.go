@@ -158,7 +158,7 @@ func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) er
 	defer lab.Close()
 	d = live.NewDirector(lab)
 	progress := cmd.ErrOrStderr()
-	score, err := d.Programme(ctx, func(one *live.Injected) {
+	score, err := d.RunProgramme(ctx, func(one *live.Injected) {
 		if a.format != "json" {
 			fmt.Fprintf(progress, "%-12s %s\n", one.Kind, one.What)
 		}
@@ -166,13 +166,13 @@ func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) er
 	if err != nil {
 		return err
 	}
-	report := score.Report(lab, d)
+	report := score.Describe(lab, d)
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = printScore(cmd.OutOrStdout(), report)
 	}
-	if err == nil && !report.Right {
+	if err == nil && !report.AllFound {
 		err = errMissed
 	}
 	return err
@@ -192,10 +192,10 @@ func printScore(w io.Writer, r live.Report) error {
 	if err := t.print(w); err != nil {
 		return err
 	}
-	for _, in := range r.Invented {
+	for _, in := range r.FalseAlarms {
 		fmt.Fprintf(w, "\ninvented: %s at %s: %s", in.Cause, in.Place, in.Text)
 	}
 	_, err := fmt.Fprintf(w, "\n%d of %d faults found with the right cause, %d invented; %v of the fabric, %d packet-hops\n",
-		len(r.Faults)-r.Missed, len(r.Faults), len(r.Invented), r.Fabric, r.Hops)
+		len(r.Faults)-r.Missed, len(r.Faults), len(r.FalseAlarms), r.Simulated, r.Hops)
 	return err
 }

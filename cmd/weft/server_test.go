@@ -200,7 +200,7 @@ func TestVerdictsForPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, s := range map[string]api.SlowFlow{
-		"no verdict yet":                     {State: "waiting"},
+		"no verdict yet": {State: "waiting"},
 		"no cause found in the network: the flow": {State: "done"},
 		"contention, root cause incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
 			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",

@@ -64,7 +64,7 @@ func (f *captureFlags) assemble(quiet time.Duration, all bool, check func(*trace
 	fabric := routes.Fabric()
 	watch := tracewatch.DefaultConfig(topo.NewIntent(routes))
 	watch.Trace.OutPorts = false // ERSPAN does not carry the egress port
-	watch.Window, watch.Periods, watch.All, watch.Memory = 0, 1<<16, all || f.topo == "", 512*model.MiB
+	watch.Window, watch.Periods, watch.KeepAll, watch.Memory = 0, 1<<16, all || f.topo == "", 512*model.MiB
 	if quiet > 0 {
 		watch.Trace.CloseAfter, watch.Trace.RouteSettle = quiet, quiet
 	}
@@ -87,7 +87,7 @@ func (f *captureFlags) assemble(quiet time.Duration, all bool, check func(*trace
 	last := model.Time(0)
 	if err := d.DecodeFile(f.pcap, func(at model.Time, m *mirror.Mirror) {
 		last = max(last, at)
-		w.Add(at, m)
+		w.AddMirror(at, m)
 	}); err != nil {
 		return nil, nil, "", err
 	}
@@ -202,14 +202,14 @@ func (f *traceFlags) runCapture(a *app, cmd *cobra.Command) error {
 		return err
 	}
 	check := func(w *tracewatch.Watch) error {
-		_, err := w.GetTrace(f.query.Filter, 0, 0, f.fields()...)
+		_, err := w.QueryTraces(f.query.Filter, 0, 0, f.fields()...)
 		return err
 	}
 	w, fabric, note, err := f.capture.assemble(f.close, cmd.Flags().Changed("filter"), check)
 	if err != nil {
 		return filterUsage(err)
 	}
-	got, err := w.GetTrace(f.query.Filter, from, to, f.fields()...)
+	got, err := w.QueryTraces(f.query.Filter, from, to, f.fields()...)
 	if err != nil {
 		return filterUsage(err)
 	}
@@ -269,7 +269,7 @@ func newCaptureList(w *tracewatch.Watch, f *topo.Fabric, got *tracewatch.Traces,
 		Findings: []captureFinding{}, Items: []api.TraceSummary{},
 	}
 	sum := func(name string) (n uint64) {
-		points, _ := w.GetCounter(name, 0, forever) // built-in counters
+		points, _ := w.QueryCounter(name, 0, forever) // built-in counters
 		for _, p := range points {
 			n += p.Count
 		}

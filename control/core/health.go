@@ -42,7 +42,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		api.StageLoss{Reason: "late flowset", About: "flowsets of a slot that was already analysed", Count: c.Flowsets.Late},
 		api.StageLoss{
 			Reason: "inconsistent flowset", About: "flowsets of another slot length, or from a clock that runs ahead",
-			Count: c.Flowsets.Odd,
+			Count: c.Flowsets.Inconsistent,
 		})
 	memory := api.Stage{
 		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList,

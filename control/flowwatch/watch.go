@@ -17,13 +17,13 @@ import (
 type Config struct {
 	Intent *topo.Intent
 	Slot   time.Duration // of the switches
-	// Wait is how many slots later a slot is decoded at the latest, if not all
+	// WaitSlots is how many slots later a slot is decoded at the latest, if not all
 	// have reported it: as long as a report may take on its way.
-	Wait int
-	// Skew is how long after the collector's clock a slot may begin, by the clock
+	WaitSlots int
+	// MaxSkew is how long after the collector's clock a slot may begin, by the clock
 	// of its switch: one that is ahead would make all others late. 0: the two
 	// clocks have nothing to do with each other.
-	Skew time.Duration
+	MaxSkew time.Duration
 
 	Assembler flows.Config
 	Decode    flows.Options
@@ -37,7 +37,7 @@ type Config struct {
 // DefaultConfig suits flowsets of 10 ms.
 func DefaultConfig(in *topo.Intent) Config {
 	return Config{
-		Intent: in, Slot: 10 * time.Millisecond, Wait: 3,
+		Intent: in, Slot: 10 * time.Millisecond, WaitSlots: 3,
 		Assembler: flows.DefaultConfig(), Paths: paths.DefaultConfig(in), Loss: loss.DefaultConfig(in),
 		Balance: load.DefaultBalanceConfig(in), Bursts: load.DefaultBurstConfig(in.At(0).Fabric()), MaxFlows: 1 << 20,
 	}
@@ -57,7 +57,7 @@ type Slot struct {
 type Stats struct {
 	flows.Stats
 	Late uint64 // flowsets whose slot was given out already
-	Odd  uint64 // of another slot length, or from a clock that is far ahead
+	Inconsistent  uint64 // of another slot length, or from a clock that is far ahead
 }
 
 // Watch turns reports into Slots. One goroutine uses it.
@@ -65,7 +65,7 @@ type Watch struct {
 	cfg    Config
 	fabric *topo.Fabric
 	asm    *flows.Assembler
-	gather gather
+	gather slotGatherer
 	sets   []*flows.Flowset // given out by the assembler, memory used again
 	paths  *paths.Detector
 	bursts *load.BurstDetector
@@ -82,10 +82,10 @@ func New(cfg Config) (*Watch, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("flowwatch: no intended routes, want a topo.Intent")
 	}
-	if cfg.Slot <= 0 || cfg.Wait < 1 {
-		return nil, fmt.Errorf("flowwatch: slots of %v, %d to wait for; want more than 0, and at least 1", cfg.Slot, cfg.Wait)
+	if cfg.Slot <= 0 || cfg.WaitSlots < 1 {
+		return nil, fmt.Errorf("flowwatch: slots of %v, %d to wait for; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
 	}
-	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: gather{length: cfg.Slot, wait: int64(cfg.Wait), skew: cfg.Skew}}
+	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: slotGatherer{length: cfg.Slot, wait: int64(cfg.WaitSlots), skew: cfg.MaxSkew}}
 	var err error
 	fail := func(e error) { err = errors.Join(err, e) }
 	var e error
@@ -106,18 +106,18 @@ func New(cfg Config) (*Watch, error) {
 	return w, nil
 }
 
-// Add takes the data of one report, which arrived at a time of the collector's
+// IngestReport takes the data of one report, which arrived at a time of the collector's
 // clock, and returns the slots that are complete by it. A report that is of no
 // use is named in the error and counted.
-func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
+func (w *Watch) IngestReport(now model.Time, data []byte) ([]*Slot, error) {
 	sets, err := w.asm.AddChunk(now, data, w.sets[:0])
 	w.sets = w.asm.Expire(now, sets)
-	return w.grouped(now), err
+	return w.decodeReady(now), err
 }
 
-// Wall tells what the collector's clock shows, where a caller that is behind lets
+// SetWallClock tells what the collector's clock shows, where a caller that is behind lets
 // time pass more slowly: whose clock is ahead is judged by it.
-func (w *Watch) Wall(now model.Time) { w.wall = now }
+func (w *Watch) SetWallClock(now model.Time) { w.wall = now }
 
 // Tick returns the slots that need not be waited for any longer at a time of the
 // collector's clock. It is to be called often, when all reports that had come
@@ -126,9 +126,9 @@ func (w *Watch) Wall(now model.Time) { w.wall = now }
 func (w *Watch) Tick(now model.Time) (slots []*Slot) {
 	w.gather.tick(now)
 	for w.gather.overdue() {
-		slots = append(slots, w.slot())
+		slots = append(slots, w.decodeSlot())
 		for w.gather.complete() {
-			slots = append(slots, w.slot())
+			slots = append(slots, w.decodeSlot())
 		}
 	}
 	return slots
@@ -137,26 +137,26 @@ func (w *Watch) Tick(now model.Time) (slots []*Slot) {
 // Flush decodes what is left, at the end.
 func (w *Watch) Flush(now model.Time) []*Slot {
 	w.sets = w.asm.Flush(w.sets[:0])
-	slots := w.grouped(now)
-	for w.gather.left() {
-		slots = append(slots, w.slot())
+	slots := w.decodeReady(now)
+	for w.gather.hasSlot() {
+		slots = append(slots, w.decodeSlot())
 	}
 	return slots
 }
 
-func (w *Watch) grouped(now model.Time) (slots []*Slot) {
+func (w *Watch) decodeReady(now model.Time) (slots []*Slot) {
 	for _, fs := range w.sets {
-		w.gather.add(max(now, w.wall), fs)
+		w.gather.addFlowset(max(now, w.wall), fs)
 	}
 	for w.gather.complete() {
-		slots = append(slots, w.slot())
+		slots = append(slots, w.decodeSlot())
 	}
 	return slots
 }
 
-// slot decodes the next slot and shows it to the analyses.
-func (w *Watch) slot() *Slot {
-	n, sets := w.gather.take()
+// decodeSlot decodes the next slot and shows it to the analyses.
+func (w *Watch) decodeSlot() *Slot {
+	n, sets := w.gather.takeSlot()
 	m := paths.NewMap(n, w.cfg.Slot)
 	s := &Slot{Map: m}
 	if len(sets) > 0 {
@@ -178,5 +178,5 @@ func (w *Watch) slot() *Slot {
 
 // Stats returns the present counts.
 func (w *Watch) Stats() Stats {
-	return Stats{Stats: w.asm.Stats(), Late: w.gather.late, Odd: w.gather.odd}
+	return Stats{Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd}
 }

@@ -77,7 +77,7 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 	var rep dta.Report
 	mgmt, err := simhost.NewManagement(l.net, simhost.DefaultManagementConfig(), func(at model.Time, _ model.NodeID, datagram []byte) {
 		for err := r.Reset(datagram); err == nil && r.Next(&rep); {
-			slots, err := l.watch.Add(at, rep.Data)
+			slots, err := l.watch.IngestReport(at, rep.Data)
 			check(l.t, err)
 			l.add(at, slots)
 		}

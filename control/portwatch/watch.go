@@ -22,12 +22,12 @@ type Fabric interface {
 
 // Config is what a Watch goes by.
 type Config struct {
-	Board coverage.Config
+	States coverage.Config
 	// Window is the telemetry interval: of the ports with traffic in each, how
 	// many were heard of?
 	Window time.Duration
-	// Keep is how many windows are kept, the newest ones.
-	Keep int
+	// KeepWindows is how many windows are kept, the newest ones.
+	KeepWindows int
 	// Tuner is nil where switches label at a fixed rate. It looks whenever Tick
 	// is called, but no more often than k·T.
 	Tuner *coverage.TunerConfig
@@ -69,12 +69,12 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	if f == nil {
 		return nil, errors.New("portwatch: no fabric, want one that tells which ports are active")
 	}
-	if cfg.Window <= 0 || cfg.Keep < 1 {
-		return nil, fmt.Errorf("portwatch: windows of %v, %d of them kept; want more than 0, and at least 1", cfg.Window, cfg.Keep)
+	if cfg.Window <= 0 || cfg.KeepWindows < 1 {
+		return nil, fmt.Errorf("portwatch: windows of %v, %d of them kept; want more than 0, and at least 1", cfg.Window, cfg.KeepWindows)
 	}
 	w := &Watch{cfg: cfg, fabric: f, ports: map[model.Port]*coverage.Window{}}
 	var err error
-	if w.board, err = coverage.NewPortStates(cfg.Board); err != nil {
+	if w.board, err = coverage.NewPortStates(cfg.States); err != nil {
 		return nil, fmt.Errorf("portwatch: %w", err)
 	}
 	if cfg.Tuner != nil {
@@ -85,10 +85,10 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	return w, nil
 }
 
-// Add takes the data of one report, which arrived at a time of the collector's
+// IngestReport takes the data of one report, which arrived at a time of the collector's
 // clock. A report that is no export is named in the error and counted; labels
 // that cannot be believed are counted.
-func (w *Watch) Add(now model.Time, data []byte) error { return w.board.IngestReport(now, data) }
+func (w *Watch) IngestReport(now model.Time, data []byte) error { return w.board.IngestReport(now, data) }
 
 // Tick ends the window if its time is over, and has the tuner look. The first
 // call begins the first window. A call that comes late ends a longer one.
@@ -103,29 +103,29 @@ func (w *Watch) Tick(now model.Time) {
 	slices.SortFunc(w.present, model.Port.Compare)
 	w.present = slices.Compact(w.present)
 	if now.Sub(w.from) >= w.cfg.Window {
-		w.cut(now)
+		w.endWindow(now)
 	}
 	if w.tuner != nil {
-		w.command(now)
+		w.sendCommands(now)
 	}
 }
 
-// cut ends the window.
-func (w *Watch) cut(now model.Time) {
-	if len(w.windows) == w.cfg.Keep {
+// endWindow ends the window.
+func (w *Watch) endWindow(now model.Time) {
+	if len(w.windows) == w.cfg.KeepWindows {
 		w.windows = slices.Delete(w.windows, 0, 1)
 	}
 	win := Window{
 		From: w.from, To: now, Window: w.board.EndWindow(w.present), Silent: w.board.SilentPorts(w.present, now, now.Sub(w.from)),
 	}
 	w.windows = append(w.windows, win)
-	w.tally(&win)
+	w.countWindow(&win)
 	w.from, w.present = now, w.present[:0]
 	w.stats.Windows++
 }
 
-// command sends what the tuner wants.
-func (w *Watch) command(now model.Time) {
+// sendCommands sends what the tuner wants.
+func (w *Watch) sendCommands(now model.Time) {
 	for _, c := range w.tuner.Step(now, w.board, w.active) {
 		if err := w.fabric.SetShift(c.Port, c.Shift); err != nil {
 			w.stats.Unsent++ // it is sent again in the next period
@@ -135,8 +135,8 @@ func (w *Watch) command(now model.Time) {
 	}
 }
 
-// tally adds a window to the accounts of its ports.
-func (w *Watch) tally(win *Window) {
+// countWindow adds a window to the accounts of its ports.
+func (w *Watch) countWindow(win *Window) {
 	for _, p := range w.present {
 		t := w.ports[p]
 		if t == nil {
@@ -150,17 +150,17 @@ func (w *Watch) tally(win *Window) {
 	}
 }
 
-// Port is in how many windows a port had traffic, and in how many of those it
+// PortCoverage is in how many windows a port had traffic, and in how many of those it
 // was heard of.
-func (w *Watch) Port(p model.Port) coverage.Window {
+func (w *Watch) PortCoverage(p model.Port) coverage.Window {
 	if t := w.ports[p]; t != nil {
 		return *t
 	}
 	return coverage.Window{}
 }
 
-// Board is what is known of ports.
-func (w *Watch) Board() *coverage.PortStates { return w.board }
+// States is what is known of ports.
+func (w *Watch) States() *coverage.PortStates { return w.board }
 
 // Windows returns the windows that are kept, in order of time. They are the
 // watch's own, valid until the next Tick.

@@ -14,7 +14,7 @@ import (
 )
 
 // desk is a fabric whose ports are active as the test says. It keeps the last
-// command of each port and loses those that it is told to.
+// sendCommands of each port and loses those that it is told to.
 type desk struct {
 	active []model.Port
 	shift  map[model.Port]uint8
@@ -45,7 +45,7 @@ func newWatch(t *testing.T, d *desk) (*Watch, *topo.Fabric) {
 		t.Fatal(err)
 	}
 	tuner := coverage.DefaultTunerConfig(50 * ms)
-	w, err := New(Config{Board: coverage.DefaultConfig(f), Window: 100 * ms, Keep: 3, Tuner: &tuner}, d)
+	w, err := New(Config{States: coverage.DefaultConfig(f), Window: 100 * ms, KeepWindows: 3, Tuner: &tuner}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestWindowsAndCommands(t *testing.T) {
 				add = append(add, silent)
 			}
 			for _, p := range add {
-				if err := w.Add(at(now-ms), export(p, at(now-2*ms), 5)); err != nil {
+				if err := w.IngestReport(at(now-ms), export(p, at(now-2*ms), 5)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -113,7 +113,7 @@ func TestWindowsAndCommands(t *testing.T) {
 	if s.Windows != 44 || s.Commands == 0 || s.Unsent != 0 {
 		t.Errorf("%+v; want 44 windows, some commands, none unsent", s)
 	}
-	if got, want := w.Port(silent), (coverage.Window{Labelled: 40, Active: 44}); got != want {
+	if got, want := w.PortCoverage(silent), (coverage.Window{Labelled: 40, Active: 44}); got != want {
 		t.Errorf("windows of %v: %+v; want %+v", silent, got, want)
 	}
 	d.refuse = true
@@ -132,7 +132,7 @@ func TestHostileLabels(t *testing.T) {
 	p := model.Port{Node: f.Switches()[3], Port: 2}
 	now := at(5 * time.Second)
 	good := export(p, now-1000, 777)
-	if err := w.Add(now, good); err != nil {
+	if err := w.IngestReport(now, good); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -149,14 +149,14 @@ func TestHostileLabels(t *testing.T) {
 		"more behind it": {append(slices.Clone(good), 0), func(s Stats) uint64 { return s.Malformed }},
 	} {
 		before := w.Stats()
-		err := w.Add(now, tc.data)
+		err := w.IngestReport(now, tc.data)
 		if bad := strings.HasPrefix(name, "cut") || strings.HasPrefix(name, "more"); (err != nil) != bad {
 			t.Errorf("%s: Add = %v", name, err)
 		}
 		if after := w.Stats(); tc.count(after) != tc.count(before)+1 || after.Accepted != before.Accepted {
 			t.Errorf("%s: counts %+v, before %+v; want one more of its reason, none accepted", name, after, before)
 		}
-		if s, ok := w.Board().Newest(p); !ok || s.Time != now-1000 || s.EnqueueDepth != 777 {
+		if s, ok := w.States().Newest(p); !ok || s.Time != now-1000 || s.EnqueueDepth != 777 {
 			t.Errorf("%s: newest %+v, %v; want what was there", name, s, ok)
 		}
 	}
@@ -167,15 +167,15 @@ func TestNewComplains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Config{Board: coverage.DefaultConfig(f), Window: ms, Keep: 1}
+	good := Config{States: coverage.DefaultConfig(f), Window: ms, KeepWindows: 1}
 	for name, tc := range map[string]struct {
 		change func(*Config)
 		fabric Fabric
 	}{
 		"no fabric": {func(*Config) {}, nil},
 		"no window": {func(c *Config) { c.Window = 0 }, &desk{}},
-		"keep none": {func(c *Config) { c.Keep = 0 }, &desk{}},
-		"no board":  {func(c *Config) { c.Board.Fabric = nil }, &desk{}},
+		"keep none": {func(c *Config) { c.KeepWindows = 0 }, &desk{}},
+		"no board":  {func(c *Config) { c.States.Fabric = nil }, &desk{}},
 		"bad tuner": {func(c *Config) { c.Tuner = &coverage.TunerConfig{} }, &desk{}},
 	} {
 		cfg := good

@@ -26,7 +26,7 @@ type Drops struct {
 	patterns []Pattern
 	per      uint32
 	judge    *trace.Judge
-	ends     map[Place]uint64 // of lost probes
+	ends     map[LossLocation]uint64 // hasPrefix lost probes
 	round    []model.NodeID   // a loop
 	hops     uint64           // that probes passed for certain
 	missing  uint64           // mirrors of them
@@ -36,8 +36,8 @@ type Drops struct {
 	latest   uint32           // the highest number of one
 }
 
-// Place is a switch and the node to which it sends.
-type Place struct {
+// LossLocation is a switch and the node to which it sends.
+type LossLocation struct {
 	Switch model.NodeID
 	Next   model.NodeID // where Known
 	Known  bool
@@ -51,9 +51,9 @@ var patternsOf = []struct {
 
 // Drops makes the question about a flow. Probes begin at a switch, or where the
 // flow's source is attached if that is nil; per is how many of each pattern.
-func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per uint32) (*Drops, error) {
+func (d *Scheduler) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per uint32) (*Drops, error) {
 	r := d.intent.At(now)
-	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[Place]uint64{}, heard: d.heard}
+	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[LossLocation]uint64{}, heard: d.mirrored}
 	if per == 0 {
 		return nil, errors.New("probe: no probes of each pattern, want at least one")
 	}
@@ -70,7 +70,7 @@ func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per u
 		q.At = first[0]
 	}
 	var err error
-	if q.host, q.along, err = begin(r, q.At); err != nil {
+	if q.host, q.along, err = injectionPath(r, q.At); err != nil {
 		return nil, err
 	}
 	judge := trace.DefaultJudgeConfig()
@@ -78,13 +78,13 @@ func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per u
 	if q.judge, err = trace.NewJudge(judge, r.Fabric()); err != nil {
 		return nil, err
 	}
-	return q, q.choose(flow)
+	return q, q.choosePatterns(flow)
 }
 
-// begin says how a packet gets into a switch: by a host that is attached to it
+// injectionPath says how a packet gets into a switch: by a host that is attached to it
 // and sends it as if it were its own, so that nothing else can go wrong on the
-// way, or else by any host, in a tunnel.
-func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Tunnel, err error) {
+// intendedPath, or else by any host, in a tunnel.
+func injectionPath(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Tunnel, err error) {
 	f := r.Fabric()
 	for _, p := range f.Node(at).Ports {
 		if f.Node(p.Peer.Node).Role == topo.Host {
@@ -98,11 +98,11 @@ func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.T
 	return host, []prober.Tunnel{tunnel(f, host, at)}, nil
 }
 
-// choose makes the patterns: the flow, and others that routes lead along the
+// choosePatterns makes the patterns: the flow, and others that routes lead along the
 // same switches. A pattern that went elsewhere would miss a broken link, and a
 // random loss there would look like a blackhole of 5-tuples.
-func (q *Drops) choose(flow model.FlowKey) error {
-	way, err := q.way(flow)
+func (q *Drops) choosePatterns(flow model.FlowKey) error {
+	way, err := q.intendedPath(flow)
 	if err != nil {
 		return fmt.Errorf("probe: way of %v from %s: %w", flow, q.routes.Fabric().Node(q.At).Name, err)
 	}
@@ -110,23 +110,23 @@ func (q *Drops) choose(flow model.FlowKey) error {
 	for _, vary := range patternsOf {
 		switch vary.field {
 		case Source:
-			for _, a := range q.others(flow.Src, flow) {
+			for _, a := range q.otherAddresses(flow.Src, flow) {
 				k := flow
 				k.Src = a
-				q.add(vary.field, vary.most, k, way)
+				q.addPattern(vary.field, vary.most, k, way)
 			}
 		case Destination:
 			// Other destinations lead elsewhere in the end: as late as can be had.
-			for shared := len(way); shared > 0 && q.count(Destination) == 0; shared-- {
-				for _, a := range q.others(flow.Dst, flow) {
+			for shared := len(way); shared > 0 && q.countPatterns(Destination) == 0; shared-- {
+				for _, a := range q.otherAddresses(flow.Dst, flow) {
 					k := flow
 					k.Dst = a
-					q.add(vary.field, vary.most, k, way[:shared])
+					q.addPattern(vary.field, vary.most, k, way[:shared])
 				}
 			}
 		default:
 			for range vary.most {
-				q.add(vary.field, vary.most, flow, way)
+				q.addPattern(vary.field, vary.most, flow, way)
 			}
 		}
 	}
@@ -136,8 +136,8 @@ func (q *Drops) choose(flow model.FlowKey) error {
 	return nil
 }
 
-// count is how many patterns vary a field.
-func (q *Drops) count(f Field) (n int) {
+// countPatterns is how many patterns vary a field.
+func (q *Drops) countPatterns(f Field) (n int) {
 	for i := range q.patterns {
 		if q.patterns[i].Varied == f {
 			n++
@@ -146,9 +146,9 @@ func (q *Drops) count(f Field) (n int) {
 	return n
 }
 
-// others are the addresses of hosts, but for the flow's own, those beside an
+// otherAddresses are the addresses of hosts, but for the flow's own, those beside an
 // address first: packets to them go nearly the same way.
-func (q *Drops) others(beside model.Addr, flow model.FlowKey) (list []model.Addr) {
+func (q *Drops) otherAddresses(beside model.Addr, flow model.FlowKey) (list []model.Addr) {
 	f, at := q.routes.Fabric(), q.routes.ExpectedLastHops(beside)
 	var far []model.Addr
 	for _, id := range f.Hosts() {
@@ -167,11 +167,11 @@ func (q *Drops) others(beside model.Addr, flow model.FlowKey) (list []model.Addr
 	return append(list, far...)
 }
 
-// add makes one more pattern of a field, unless there are as many as wanted: a
+// addPattern makes one more pattern of a field, unless there are as many as wanted: a
 // key with the first port for which routes lead it along a way. The port that
 // is varied is the source port, or the one that the field says.
-func (q *Drops) add(field Field, most int, k model.FlowKey, way []model.NodeID) {
-	if q.count(field) >= most {
+func (q *Drops) addPattern(field Field, most int, k model.FlowKey, way []model.NodeID) {
+	if q.countPatterns(field) >= most {
 		return
 	}
 	if field == Protocol {
@@ -183,7 +183,7 @@ func (q *Drops) add(field Field, most int, k model.FlowKey, way []model.NodeID) 
 	}
 	for range portTries {
 		if !slices.ContainsFunc(q.patterns, func(p Pattern) bool { return p.Flow == k }) {
-			if w, err := q.way(k); err == nil && len(w) >= len(way) && slices.Equal(w[:len(way)], way) && (len(w) == len(way) || field == Destination) {
+			if w, err := q.intendedPath(k); err == nil && len(w) >= len(way) && slices.Equal(w[:len(way)], way) && (len(w) == len(way) || field == Destination) {
 				q.patterns = append(q.patterns, Pattern{Flow: k, Varied: field})
 				return
 			}
@@ -200,8 +200,8 @@ func (q *Drops) add(field Field, most int, k model.FlowKey, way []model.NodeID) 
 // a chance of 98 %.
 const portTries = 256
 
-// way is the switches that routes lead a flow along.
-func (q *Drops) way(k model.FlowKey) (list []model.NodeID, err error) {
+// intendedPath is the switches that routes lead a flow along.
+func (q *Drops) intendedPath(k model.FlowKey) (list []model.NodeID, err error) {
 	path, err := q.routes.Path(k, q.At)
 	for _, h := range path {
 		if q.routes.Fabric().Node(h.Node).Role.IsSwitch() {
@@ -224,7 +224,7 @@ func tunnel(f *topo.Fabric, host, to model.NodeID) prober.Tunnel {
 	return prober.Tunnel{Src: f.Node(host).IPv4, Dst: f.Node(to).IPv4}
 }
 
-func (q *Drops) take(number uint32, t *trace.Trace) {
+func (q *Drops) addTrace(number uint32, t *trace.Trace) {
 	p := &q.patterns[int(number)%len(q.patterns)]
 	q.missing += uint64(t.MirrorsLost)
 	q.hops += uint64(t.MirrorsLost + len(t.Hops) - 1) // the last was seen or it would not be the last
@@ -250,7 +250,7 @@ func (q *Drops) take(number uint32, t *trace.Trace) {
 		}
 	case trace.Lost:
 		p.Lost++
-		at := Place{Switch: last.Switch}
+		at := LossLocation{Switch: last.Switch}
 		key := p.Flow
 		if out, ok := q.routes.NextHop(last.Switch, key); ok {
 			at.Next, at.Known = q.routes.Fabric().Port(model.Port{Node: last.Switch, Port: out}).Peer.Node, true
@@ -266,8 +266,8 @@ type DropAnswer struct {
 	// Deaf says that At sends to a switch of which nothing was heard in any trace:
 	// it is dead, or its mirrors are lost; probes cannot tell.
 	Deaf    bool
-	At      Place          // where they are lost; not of Passed and Unreached
-	Loop    []model.NodeID // of Looping: the devices
+	At      LossLocation          // where they are lost; not of Passed and Unreached
+	Loop    []model.NodeID // hasPrefix Looping: the devices
 	Early   uint64         // probes that did not get to where they begin
 	Mirrors Interval       // share of mirrors that are lost
 }
@@ -292,23 +292,23 @@ func (q *Drops) Answer() DropAnswer {
 	switch a.Kind {
 	case Looping:
 		a.Loop = slices.Clone(q.round)
-		a.At = Place{Switch: a.Loop[0]}
+		a.At = LossLocation{Switch: a.Loop[0]}
 	case Passed, Unreached:
 	default:
-		a.At = q.place()
+		a.At = q.location()
 		a.Deaf = a.At.Known && q.routes.Fabric().Node(a.At.Next).Role.IsSwitch() && !q.heard[a.At.Next]
 	}
 	return a
 }
 
-// place is where most lost probes were seen last, by the judge's findings if it
+// location is where most lost probes were seen last, by the judge's findings if it
 // has one: it knows which ends lost mirrors explain.
-func (q *Drops) place() (at Place) {
+func (q *Drops) location() (at LossLocation) {
 	for _, f := range q.judge.Findings() {
 		if f.Kind != trace.Loop {
-			at = Place{Switch: f.Switch, Next: f.Next, Known: f.Known}
+			at = LossLocation{Switch: f.Switch, Next: f.Next, Known: f.Known}
 			if !at.Known {
-				at = q.complete(at)
+				at = q.completeLocation(at)
 			}
 			return at
 		}
@@ -322,8 +322,8 @@ func (q *Drops) place() (at Place) {
 	return at
 }
 
-// complete adds where most lost probes were to go from a switch.
-func (q *Drops) complete(at Place) Place {
+// completeLocation adds where most lost probes were to go from a switch.
+func (q *Drops) completeLocation(at LossLocation) LossLocation {
 	most := uint64(0)
 	for p, n := range q.ends {
 		if p.Switch == at.Switch && (n > most || n == most && p.Next < at.Next) {

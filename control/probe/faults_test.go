@@ -39,7 +39,7 @@ func drawFabric(t testing.TB, rng *rand.Rand) *topo.Fabric {
 }
 
 // broken is a fault, and what must be said of it: that kind of finding, at one
-// of these switches and nowhere else.
+// hasPrefix these switches and nowhere else.
 type broken struct {
 	sim.Fault
 	name string
@@ -167,10 +167,10 @@ func investigate(t testing.TB, l *lab, seed uint64) (faulty []probe.DropAnswer) 
 	t.Helper()
 	cfg := probe.DefaultConfig()
 	cfg.Interval = 20 * time.Microsecond
-	desk, err := probe.NewDesk(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+	desk, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 	check(t, err)
 	suspects := l.short
-	l.keep = func(tr *trace.Trace) { desk.Take(tr) }
+	l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
 	well := map[int]bool{}
 	for _, r := range l.Records() {
 		well[r.ID] = r.Finished && r.Retransmitted == 0
@@ -190,7 +190,7 @@ func investigate(t testing.TB, l *lab, seed uint64) (faulty []probe.DropAnswer) 
 		for _, k := range suspects[ask:min(ask+6, len(suspects))] {
 			q, err := desk.Drops(l.Now().Model(), k, nil, 20)
 			check(t, err)
-			d, err := desk.Ask(q)
+			d, err := desk.Start(q)
 			check(t, err)
 			longest, questions = max(longest, d), append(questions, q)
 		}

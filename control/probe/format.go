@@ -16,7 +16,7 @@ import (
 
 // ParseFormat reads what probes shall look like: conditions in the style of
 // display filters, joined by &&, each of which sets a field. Fields of IP headers
-// take lists, the outermost header first, and the innermost one is the probe's
+// addTrace lists, the outermost header first, and the innermost one is the probe's
 // own:
 //
 //	ip.src == 10.0.0.2,10.1.0.2 && ip.dst == 10.0.9.1,10.3.0.2 && ip.proto == tcp && tcp.dstport == 80
@@ -32,12 +32,12 @@ func ParseFormat(text string, resolve func(name string) (model.Addr, bool)) (pro
 		if end < 0 {
 			end = len(text) - at
 		}
-		if err := f.condition(text[at:at+end], at); err != nil {
+		if err := f.parseCondition(text[at:at+end], at); err != nil {
 			return prober.Packet{}, err
 		}
 		at += end + 2
 	}
-	return f.packet()
+	return f.buildPacket()
 }
 
 type format struct {
@@ -60,20 +60,20 @@ var fieldNames = map[string]bool{
 	"udp.srcport": false, "udp.dstport": false, "data.len": false,
 }
 
-// complain is about a part of the text: problem and what is wanted, with
+// errorAt is about a part of the text: problem and what is wanted, with
 // ", want " between them.
-func (f *format) complain(at, end int, format string, args ...any) error {
+func (f *format) errorAt(at, end int, format string, args ...any) error {
 	problem, want, _ := strings.Cut(fmt.Sprintf(format, args...), ", want ")
 	return &filter.Error{Text: f.text, At: at, End: max(at, end), Problem: problem, Want: want}
 }
 
-// wrong is about the values of a field.
-func (f *format) wrong(of field, format string, args ...any) error {
-	return f.complain(of.at, of.end, format, args...)
+// fieldError is about the values of a field.
+func (f *format) fieldError(of field, format string, args ...any) error {
+	return f.errorAt(of.at, of.end, format, args...)
 }
 
-// condition reads "field == value,value" that begins at a column.
-func (f *format) condition(text string, column int) error {
+// parseCondition reads "field == value,value" that begins at a column.
+func (f *format) parseCondition(text string, column int) error {
 	name, list, ok := strings.Cut(text, "==")
 	begin := column + len(name) - len(strings.TrimLeft(name, " \t"))
 	name = strings.TrimSpace(name)
@@ -81,28 +81,28 @@ func (f *format) condition(text string, column int) error {
 	multi, known := fieldNames[name]
 	switch {
 	case !ok:
-		return f.complain(begin, end, "%q, want a condition such as ip.dst == 10.0.0.2", name)
+		return f.errorAt(begin, end, "%q, want a condition such as ip.dst == 10.0.0.2", name)
 	case !known:
-		return f.complain(begin, end, "unknown field %q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(fieldNames)), ", "))
+		return f.errorAt(begin, end, "unknown field %q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(fieldNames)), ", "))
 	case f.fields[name].values != nil:
-		return f.complain(begin, end, "%s again, want it once", name)
+		return f.errorAt(begin, end, "%s again, want it once", name)
 	}
 	one := field{at: column + len(text) - len(strings.TrimLeft(list, " \t")), end: column + len(strings.TrimRight(text, " \t"))}
 	for v := range strings.SplitSeq(list, ",") {
 		if v = strings.TrimSpace(v); v == "" {
-			return f.wrong(one, "%s without a value, want one", name)
+			return f.fieldError(one, "%s without a value, want one", name)
 		}
 		one.values = append(one.values, v)
 	}
 	if !multi && len(one.values) > 1 {
-		return f.wrong(one, "%d values of %s, want one: it is the innermost header's", len(one.values), name)
+		return f.fieldError(one, "%d values of %s, want one: it is the innermost header's", len(one.values), name)
 	}
 	f.fields[name] = one
 	return nil
 }
 
-// packet puts the fields together.
-func (f *format) packet() (p prober.Packet, err error) {
+// buildPacket puts the fields together.
+func (f *format) buildPacket() (p prober.Packet, err error) {
 	var src, dst []model.Addr
 	if src, err = f.addrs("ip.src"); err != nil {
 		return p, err
@@ -111,7 +111,7 @@ func (f *format) packet() (p prober.Packet, err error) {
 		return p, err
 	}
 	if len(src) != len(dst) {
-		return p, f.wrong(f.fields["ip.dst"], "%d destinations and %d sources, want as many", len(dst), len(src))
+		return p, f.fieldError(f.fields["ip.dst"], "%d destinations and %d sources, want as many", len(dst), len(src))
 	}
 	last := len(dst) - 1
 	p.Key = model.FlowKey{Src: src[last], Dst: dst[last], V6: !dst[last].Is4(), Proto: model.UDP}
@@ -123,14 +123,14 @@ func (f *format) packet() (p prober.Packet, err error) {
 	}
 	if one, ok := f.fields["ip.proto"]; ok {
 		if p.Key.Proto, err = model.ParseProto(one.values[0]); err != nil {
-			return p, f.wrong(one, "protocol %q, want tcp, udp or a number", one.values[0])
+			return p, f.fieldError(one, "protocol %q, want tcp, udp or a number", one.values[0])
 		}
-	} else if f.of("tcp.") {
+	} else if f.hasPrefix("tcp.") {
 		p.Key.Proto = model.TCP
 	}
 	for proto, prefix := range map[model.Proto]string{model.TCP: "tcp.", model.UDP: "udp."} {
-		if p.Key.Proto != proto && f.of(prefix) {
-			return p, f.complain(f.first(prefix), f.first(prefix), "a field of %s in a packet of protocol %v, want that of its own", prefix[:3], p.Key.Proto)
+		if p.Key.Proto != proto && f.hasPrefix(prefix) {
+			return p, f.errorAt(f.firstWithPrefix(prefix), f.firstWithPrefix(prefix), "a field of %s in a packet of protocol %v, want that of its own", prefix[:3], p.Key.Proto)
 		}
 	}
 	var flags, dscp, ecn, size, id uint64
@@ -157,23 +157,23 @@ func (f *format) packet() (p prober.Packet, err error) {
 			continue
 		}
 		if *n.into, err = strconv.ParseUint(one.values[0], 0, 64); err != nil || *n.into > n.most {
-			return p, f.wrong(one, "%s %q, want a number up to %d", n.name, one.values[0], n.most)
+			return p, f.fieldError(one, "%s %q, want a number up to %d", n.name, one.values[0], n.most)
 		}
 	}
 	p.IPID, p.DSCP, p.ECN, p.Payload = uint16(id), uint8(dscp), uint8(ecn), int(size)
 	p.TCPFlags, p.Seq, p.Ack = packet.TCPFlags(flags), uint32(seq), uint32(ack)
 	p.Key.SrcPort, p.Key.DstPort = uint16(sport), uint16(dport)
 	if err := p.Check(); err != nil {
-		return p, f.complain(0, len(f.text), "%s", strings.TrimPrefix(err.Error(), "prober: "))
+		return p, f.errorAt(0, len(f.text), "%s", strings.TrimPrefix(err.Error(), "prober: "))
 	}
 	return p, nil
 }
 
-// of tells whether there is a field of a protocol.
-func (f *format) of(prefix string) bool { return f.first(prefix) >= 0 }
+// hasPrefix tells whether there is a field of a protocol.
+func (f *format) hasPrefix(prefix string) bool { return f.firstWithPrefix(prefix) >= 0 }
 
-// first is where the first value of a protocol's fields stands, -1 of none.
-func (f *format) first(prefix string) int {
+// firstWithPrefix is where the first value of a protocol's fields stands, -1 of none.
+func (f *format) firstWithPrefix(prefix string) int {
 	first := -1
 	for name, one := range f.fields {
 		if strings.HasPrefix(name, prefix) && (first < 0 || one.at < first) {
@@ -186,7 +186,7 @@ func (f *format) first(prefix string) int {
 func (f *format) addrs(name string) (list []model.Addr, err error) {
 	one, ok := f.fields[name]
 	if !ok {
-		return nil, f.complain(0, 0, "no %s, want one, or a list from the outermost header to the innermost", name)
+		return nil, f.errorAt(0, 0, "no %s, want one, or a list from the outermost header to the innermost", name)
 	}
 	for _, v := range one.values {
 		if a, err := netip.ParseAddr(v); err == nil && a.Zone() == "" {
@@ -194,7 +194,7 @@ func (f *format) addrs(name string) (list []model.Addr, err error) {
 		} else if a, ok := f.named(v); ok {
 			list = append(list, a)
 		} else {
-			return nil, f.wrong(one, "%s %q, want an address or the name of a node", name, v)
+			return nil, f.fieldError(one, "%s %q, want an address or the name of a node", name, v)
 		}
 	}
 	return list, nil
@@ -213,13 +213,13 @@ func (f *format) ttls(p *prober.Packet) error {
 		return nil
 	}
 	if len(one.values) != 1 && len(one.values) != len(p.Tunnels)+1 {
-		return f.wrong(one, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Tunnels)+1)
+		return f.fieldError(one, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Tunnels)+1)
 	}
 	for i := range len(p.Tunnels) + 1 {
 		v := one.values[min(i, len(one.values)-1)]
 		n, err := strconv.ParseUint(v, 0, 8)
 		if err != nil || n == 0 {
-			return f.wrong(one, "TTL %q, want 1 to 255", v)
+			return f.fieldError(one, "TTL %q, want 1 to 255", v)
 		}
 		if i < len(p.Tunnels) {
 			p.Tunnels[i].TTL = uint8(n)

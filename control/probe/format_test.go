@@ -19,12 +19,12 @@ func TestParseFormat(t *testing.T) {
 		"ip.src==10.0.0.1&&ip.dst==10.0.0.2": {Key: model.FlowKey{Src: a("10.0.0.1"), Dst: a("10.0.0.2"), Proto: model.UDP}},
 		"ip.src == 10.0.0.1,10.0.0.3 && ip.dst == 10.0.0.2, 10.0.0.4 && ip.proto == 6": {
 			Tunnels: []prober.Tunnel{{Src: a("10.0.0.1"), Dst: a("10.0.0.2")}},
-			Key:   model.FlowKey{Src: a("10.0.0.3"), Dst: a("10.0.0.4"), Proto: model.TCP},
+			Key:     model.FlowKey{Src: a("10.0.0.3"), Dst: a("10.0.0.4"), Proto: model.TCP},
 		},
 		"ip.src == 10.0.0.1,2001:db8::1 && ip.dst == 10.0.0.2,2001:db8::2 && tcp.dstport == 80 && tcp.flags == 0x02 && ip.ttl == 9,3 && ip.dsfield.dscp == 26 && data.len == 100": {
 			Tunnels: []prober.Tunnel{{Src: a("10.0.0.1"), Dst: a("10.0.0.2"), TTL: 9}},
-			Key:   model.FlowKey{Src: a("2001:db8::1"), Dst: a("2001:db8::2"), DstPort: 80, Proto: model.TCP, V6: true},
-			TTL:   3, DSCP: 26, TCPFlags: packet.SYN, Payload: 100,
+			Key:     model.FlowKey{Src: a("2001:db8::1"), Dst: a("2001:db8::2"), DstPort: 80, Proto: model.TCP, V6: true},
+			TTL:     3, DSCP: 26, TCPFlags: packet.SYN, Payload: 100,
 		},
 	} {
 		got, err := ParseFormat(text, nil)

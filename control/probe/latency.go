@@ -25,15 +25,15 @@ type Latency struct {
 	Stamps    bool
 
 	host     model.NodeID
-	own      [2]model.Addr // of Near and Far
+	own      [2]model.Addr // hasPrefix Near and Far
 	packet   prober.Packet
 	count    uint32
 	interval time.Duration
-	trips    []trip
+	trips    []roundTrip
 }
 
-// trip is one probe: when the near switch saw it, and saw it again.
-type trip struct {
+// roundTrip is one probe: when the near switch saw it, and saw it again.
+type roundTrip struct {
 	number    uint32
 	out, back model.Time
 }
@@ -42,7 +42,7 @@ type trip struct {
 const latencyPort = 9
 
 // Latency makes the question about the link between two switches.
-func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, count uint32) (*Latency, error) {
+func (d *Scheduler) Latency(now model.Time, near, far model.NodeID, stamps bool, count uint32) (*Latency, error) {
 	r := d.intent.At(now)
 	f := r.Fabric()
 	for _, id := range []model.NodeID{near, far} {
@@ -58,13 +58,13 @@ func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, coun
 	}
 	q := &Latency{Near: near, Far: far, Stamps: stamps, count: count, own: [2]model.Addr{f.Node(near).IPv4, f.Node(far).IPv4}}
 	var err error
-	if q.host, _, err = begin(r, near); err != nil {
+	if q.host, _, err = injectionPath(r, near); err != nil {
 		return nil, err
 	}
 	own := f.Node(q.host).IPv4
 	q.packet = prober.Packet{
 		Tunnels: []prober.Tunnel{tunnel(f, q.host, near), tunnel(f, q.host, far), tunnel(f, q.host, near)},
-		Key:   model.FlowKey{Src: own, Dst: own, SrcPort: latencyPort, DstPort: latencyPort, Proto: model.UDP},
+		Key:     model.FlowKey{Src: own, Dst: own, SrcPort: latencyPort, DstPort: latencyPort, Proto: model.UDP},
 	}
 	return q, nil
 }
@@ -73,10 +73,10 @@ func (q *Latency) plan() (model.NodeID, []prober.Packet, uint32) {
 	return q.host, []prober.Packet{q.packet}, q.count
 }
 
-// take notes a trip of which both mirrors of the near switch were seen: in the
-// first tunnel, and in the third.
-func (q *Latency) take(number uint32, t *trace.Trace) {
-	one := trip{number: number}
+// addTrace notes a trip of which both mirrors of the near switch were seen: in the
+// firstWithPrefix tunnel, and in the third.
+func (q *Latency) addTrace(number uint32, t *trace.Trace) {
+	one := roundTrip{number: number}
 	both := 0
 	for i := range t.Hops {
 		h := &t.Hops[i]
@@ -107,14 +107,14 @@ type LatencyAnswer struct {
 	Near, Far model.NodeID
 	Stamps    bool
 	Sent      uint32
-	Seen      int // there and back
+	Returned      int // there and back
 	Bytes     model.Bytes
 
-	// Least is what an empty link takes: the shortest trip by Stamps. Without,
+	// MinProbes is what an empty link takes: the shortest trip by Stamps. Without,
 	// it is the difference of two minima: of the times at which probes came by
 	// and at which they came back, each less the number of intervals since the
-	// first. Both have the least delay of the way to the analyzer in them.
-	Least time.Duration
+	// firstWithPrefix. Both have the least delay of the way to the analyzer in them.
+	Min time.Duration
 	// Mean is with what probes wait for, and Error its standard error. Half of
 	// all trips are longer than Median, one in ten is longer than P90: both by
 	// Stamps only.
@@ -124,7 +124,7 @@ type LatencyAnswer struct {
 // Answer computes the round trip from the traces so far; false means that no
 // probe was seen twice.
 func (q *Latency) Answer() (LatencyAnswer, bool) {
-	a := LatencyAnswer{Near: q.Near, Far: q.Far, Stamps: q.Stamps, Sent: q.count, Seen: len(q.trips), Bytes: model.Bytes(q.packet.Size())}
+	a := LatencyAnswer{Near: q.Near, Far: q.Far, Stamps: q.Stamps, Sent: q.count, Returned: len(q.trips), Bytes: model.Bytes(q.packet.Size())}
 	if len(q.trips) == 0 {
 		return a, false
 	}
@@ -146,9 +146,9 @@ func (q *Latency) Answer() (LatencyAnswer, bool) {
 		a.Error = time.Duration(math.Sqrt(max(squares-n*mean*mean, 0) / (n - 1) / n))
 	}
 	if q.Stamps {
-		a.Least, a.Median, a.P90 = times[0], times[len(times)/2], times[len(times)*9/10]
+		a.Min, a.Median, a.P90 = times[0], times[len(times)/2], times[len(times)*9/10]
 	} else {
-		a.Least = back.Sub(out)
+		a.Min = back.Sub(out)
 	}
 	return a, true
 }

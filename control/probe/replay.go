@@ -21,13 +21,13 @@ type Replay struct {
 }
 
 // Replay makes the question about packets of a flow.
-func (d *Desk) Replay(now model.Time, flow model.FlowKey, count uint32) (*Replay, error) {
+func (d *Scheduler) Replay(now model.Time, flow model.FlowKey, count uint32) (*Replay, error) {
 	return d.replay(now, prober.Packet{Key: flow}, count)
 }
 
 // ReplayFrame is Replay of a captured frame: with the innermost header's DSCP,
 // ECN, TTL and IPID, and TCP's flags and numbers. Its payload is not replayed.
-func (d *Desk) ReplayFrame(now model.Time, frame []byte, count uint32) (*Replay, error) {
+func (d *Scheduler) ReplayFrame(now model.Time, frame []byte, count uint32) (*Replay, error) {
 	var p packet.Packet
 	if err := p.Parse(frame); err != nil {
 		return nil, fmt.Errorf("probe: replay a frame: %w", err)
@@ -43,7 +43,7 @@ func (d *Desk) ReplayFrame(now model.Time, frame []byte, count uint32) (*Replay,
 	return d.replay(now, one, count)
 }
 
-func (d *Desk) replay(now model.Time, one prober.Packet, count uint32) (*Replay, error) {
+func (d *Scheduler) replay(now model.Time, one prober.Packet, count uint32) (*Replay, error) {
 	r := d.intent.At(now)
 	first := r.ExpectedLastHops(one.Key.Src)
 	if len(first) == 0 {
@@ -52,7 +52,7 @@ func (d *Desk) replay(now model.Time, one prober.Packet, count uint32) (*Replay,
 	if count == 0 {
 		return nil, fmt.Errorf("probe: no probes, want at least one")
 	}
-	host, along, err := begin(r, first[0])
+	host, along, err := injectionPath(r, first[0])
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func (q *Replay) plan() (model.NodeID, []prober.Packet, uint32) {
 	return q.host, []prober.Packet{q.packet}, q.count
 }
 
-// take keeps the fullest trace: the one of which most mirrors are there.
-func (q *Replay) take(_ uint32, t *trace.Trace) {
+// addTrace keeps the fullest trace: the one of which most mirrors are there.
+func (q *Replay) addTrace(_ uint32, t *trace.Trace) {
 	q.seen++
 	if q.best == nil || len(t.Hops) > len(q.best.Hops) {
 		q.best = t.Clone()

@@ -22,7 +22,7 @@ type SeriesAnswer struct {
 	Host                                     model.NodeID
 	Sent, Seen, Arrived, Lost, Looped, Other uint64
 	Ends                                     []End          // where they were seen last, the most frequent first
-	Traces                                   []*trace.Trace // of the first ones
+	Traces                                   []*trace.Trace // hasPrefix the first ones
 }
 
 // End is a switch at which probes were seen last.
@@ -34,19 +34,19 @@ type End struct {
 // keepTraces is how many traces of a series are kept whole.
 const keepTraces = 16
 
-// Probe sends count probes of a format at an interval: the paper's call.
-func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
+// StartSeries sends count probes of a format at an interval: the paper's call.
+func (d *Scheduler) StartSeries(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
 	q, err := d.Series(now, text, count)
 	if err != nil {
 		return nil, 0, err
 	}
-	took, err := d.AskEvery(q, interval)
+	took, err := d.StartEvery(q, interval)
 	return q, took, err
 }
 
 // Series returns the question what becomes of count packets of a format. The host
 // that owns the first source address sends them, or the first host of the fabric.
-func (d *Desk) Series(now model.Time, text string, count uint32) (*Series, error) {
+func (d *Scheduler) Series(now model.Time, text string, count uint32) (*Series, error) {
 	r := d.intent.At(now)
 	p, err := ParseFormat(text, func(name string) (model.Addr, bool) {
 		id, ok := r.Fabric().ByName(name)
@@ -79,7 +79,7 @@ func (q *Series) plan() (model.NodeID, []prober.Packet, uint32) {
 	return q.host, []prober.Packet{q.packet}, uint32(q.answer.Sent)
 }
 
-func (q *Series) take(_ uint32, t *trace.Trace) {
+func (q *Series) addTrace(_ uint32, t *trace.Trace) {
 	a := &q.answer
 	a.Seen++
 	switch t.End {

@@ -68,9 +68,9 @@ func atLeast(k, n uint64, p float64) float64 {
 	return min(sum, 1)
 }
 
-// alike is the chance that shares of k of n each differ as much as they do, or
+// homogeneity is the chance that shares of k of n each differ as much as they do, or
 // more, if all have one and the same (Pearson's chi-squared test).
-func alike(patterns []Pattern) float64 {
+func homogeneity(patterns []Pattern) float64 {
 	var n, lost float64
 	groups := 0
 	for i := range patterns {

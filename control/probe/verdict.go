@@ -80,13 +80,13 @@ type Verdict struct {
 // Levels are the chances below which an explanation is refused.
 type Levels struct {
 	Mirrors float64 // lost mirrors alone
-	Alike   float64 // all patterns are treated alike
-	Least   uint64  // probes that must have come to where they begin
+	Homogeneity   float64 // all patterns are treated alike
+	MinProbes   uint64  // probes that must have come to where they begin
 }
 
 // DefaultLevels are wrong once in ten thousand questions. Blackholes are told
 // from random loss by far less: eight lost of eight beside none of eight.
-func DefaultLevels() Levels { return Levels{Mirrors: 1e-4, Alike: 1e-4, Least: 8} }
+func DefaultLevels() Levels { return Levels{Mirrors: 1e-4, Homogeneity: 1e-4, MinProbes: 8} }
 
 // Decide judges counts of patterns, the first of which is the flow in question.
 // Excused is the share of probes that lost mirrors make look lost at most.
@@ -100,18 +100,18 @@ func Decide(patterns []Pattern, excused float64, at Levels) Verdict {
 		v.Lost += p.Lost
 		looped += p.Looped
 	}
-	v.Loss, v.Chance, v.Alike = intervalOf(v.Lost, v.Reached), atLeast(v.Lost, v.Reached, excused), alike(patterns)
+	v.Loss, v.Chance, v.Alike = intervalOf(v.Lost, v.Reached), atLeast(v.Lost, v.Reached, excused), homogeneity(patterns)
 	hit := v.split(at)
 	switch {
-	case v.Reached < at.Least:
+	case v.Reached < at.MinProbes:
 		v.Kind, v.Scope = Unreached, fmt.Sprintf("%d probes came to where they begin", v.Reached)
 	case looped > 0:
 		v.Kind, v.Scope = Looping, v.scope(func(p *Pattern) bool { return p.Looped > 0 })
 	case len(hit) == 0 && v.Chance > at.Mirrors:
 		v.Kind, v.Scope = Passed, fmt.Sprintf("at most %.2g of packets are lost", v.Loss.High)
-	case v.Alike >= at.Alike && v.Lost == v.Reached:
+	case v.Alike >= at.Homogeneity && v.Lost == v.Reached:
 		v.Kind, v.Scope = Persistent, "all packets"
-	case v.Alike >= at.Alike:
+	case v.Alike >= at.Homogeneity:
 		v.Kind, v.Scope = Random, "packets of all patterns"
 	default:
 		v.Kind = Blackhole

@@ -75,7 +75,7 @@ func (f *fabric) memory() list.Config { return f.lists.Memory(MaxReport) }
 func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
 	cfg.ListPlan, cfg.Epoch = f.lists, time.Unix(0, 0)
-	cfg.Flows.Slot, cfg.Flows.Skew = c.Controller.Slot, c.Controller.Slot
+	cfg.Flows.Slot, cfg.Flows.MaxSkew = c.Controller.Slot, c.Controller.Slot
 	cfg.Incidents.LastID, cfg.LastDiagnosis = last.Incident, last.Diagnosis
 	cfg.Jobs = c.Jobs
 	cfg.SelfPolling, cfg.VerdictTimeout = true, 5*time.Second
@@ -83,7 +83,7 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	// sampled for months: both are coarser than in a simulation.
 	patience := c.Controller.Patience
 	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = patience, time.Second
-	cfg.Flows.Wait, cfg.Flows.Assembler.Timeout = int(max(patience/c.Controller.Slot, 3)), 2*patience
+	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(patience/c.Controller.Slot, 3)), 2*patience
 	cfg.Traces.Trace.OutPorts = !f.noOutPort
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.Silent

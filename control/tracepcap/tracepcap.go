@@ -43,7 +43,7 @@ func (w *Writer) Write(t *record.Trace) error {
 	_ = p.Parse(t.Frame) // what is not IP has no TTL to put in
 	for i := range t.Hops {
 		h := &t.Hops[i]
-		id, err := w.device(h.Switch)
+		id, err := w.interfaceID(h.Switch)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (w *Writer) Write(t *record.Trace) error {
 		frame := t.Frame
 		switch {
 		case h.Depth == p.Depth && p.Depth > 0:
-			frame = asSeen(t.Frame, &p, h)
+			frame = frameAtHop(t.Frame, &p, h)
 			comment += "TTL, DSCP and ECN as seen here, all else as seen first"
 		case h.Depth > p.Depth:
 			comment += fmt.Sprintf("as seen first; here under %d IP headers", h.Depth)
@@ -61,7 +61,7 @@ func (w *Writer) Write(t *record.Trace) error {
 		if i == len(t.Hops)-1 {
 			comment += "; mirrored for " + t.Why + "; end: " + t.End
 		}
-		info := gopacket.CaptureInfo{Timestamp: h.Time, CaptureLength: len(frame), Length: max(whole(&p), len(frame)), InterfaceIndex: id}
+		info := gopacket.CaptureInfo{Timestamp: h.Time, CaptureLength: len(frame), Length: max(wireLength(&p), len(frame)), InterfaceIndex: id}
 		if err := w.ng.WritePacketWithOptions(info, frame, pcapgo.NgPacketOptions{Comments: []string{comment}}); err != nil {
 			return fmt.Errorf("trace of %v: %w", t.Flow, err)
 		}
@@ -72,15 +72,15 @@ func (w *Writer) Write(t *record.Trace) error {
 // Flush writes what is buffered. A file without traces is a valid one.
 func (w *Writer) Flush() error {
 	if w.ng == nil {
-		if _, err := w.device("none"); err != nil {
+		if _, err := w.interfaceID("none"); err != nil {
 			return err
 		}
 	}
 	return w.ng.Flush()
 }
 
-// device is the interface of a switch.
-func (w *Writer) device(name string) (id int, err error) {
+// interfaceID is the interface of a switch.
+func (w *Writer) interfaceID(name string) (id int, err error) {
 	id, known := w.ids[name]
 	if known {
 		return id, nil
@@ -95,16 +95,16 @@ func (w *Writer) device(name string) (id int, err error) {
 	return id, err
 }
 
-// whole is how long the frame was before it was cut, by its first IP header.
-func whole(p *packet.Packet) int {
+// wireLength is how long the frame was before it was cut, by its first IP header.
+func wireLength(p *packet.Packet) int {
 	if p.Depth == 0 {
 		return 0
 	}
 	return int(p.Outer.Start + p.Outer.Length)
 }
 
-// asSeen is the frame with a hop's TTL and traffic class in its first IP header.
-func asSeen(frame []byte, p *packet.Packet, h *record.TraceHop) []byte {
+// frameAtHop is the frame with a hop's TTL and traffic class in its first IP header.
+func frameAtHop(frame []byte, p *packet.Packet, h *record.TraceHop) []byte {
 	frame = bytes.Clone(frame)
 	ip := frame[p.Outer.Start:]
 	class := h.DSCP<<2 | h.ECN&3

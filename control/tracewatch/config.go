@@ -27,11 +27,11 @@ type Config struct {
 	Window int
 	// Memory bounds the traces that are kept whole.
 	Memory model.Bytes
-	// All keeps every trace as long as there is room, not only those that are
+	// KeepAll keeps every trace as long as there is room, not only those that are
 	// abnormal, marked or of protocols.
-	All bool
-	// Named is the most counters of one's own, and the most debug marks.
-	Named int
+	KeepAll bool
+	// MaxNamed is the most counters of one's own, and the most debug marks.
+	MaxNamed int
 }
 
 // DefaultConfig combines counters every ten seconds, as the paper does, and
@@ -39,7 +39,7 @@ type Config struct {
 func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Intent: in, Trace: trace.DefaultConfig(), Judge: trace.DefaultJudgeConfig(), Analyzers: 1,
-		Period: 10 * time.Second, Periods: 60, Window: 6, Memory: 64 * model.MiB, Named: 64,
+		Period: 10 * time.Second, Periods: 60, Window: 6, Memory: 64 * model.MiB, MaxNamed: 64,
 	}
 }
 
@@ -57,8 +57,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("tracewatch: a window of %d periods, want 0 or more", c.Window)
 	case c.Memory < 0:
 		return fmt.Errorf("tracewatch: %v of traces, want 0 or more", c.Memory)
-	case c.Named < 0:
-		return fmt.Errorf("tracewatch: %d counters of one's own, want 0 or more", c.Named)
+	case c.MaxNamed < 0:
+		return fmt.Errorf("tracewatch: %d counters of one's own, want 0 or more", c.MaxNamed)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (c *Config) Check() error {
 // are given, which is theirs to keep.
 type Output struct {
 	Trace   func(t *trace.Trace)                       // one that is kept
-	Period  func(p *Period)                            // complete
+	Period  func(p *Period)                            // completePeriod
 	Finding func(from, to model.Time, f trace.Finding) // that the period before did not have
 }
 

@@ -2,8 +2,8 @@
 // mirrors among analyzers, combines their counters once per period, judges what
 // many traces say together, keeps the traces that are worth looking at, and
 // answers questions about all of it. Its methods carry the names of the paper's
-// interface: GetTrace, GetCounter, AddCounter, RemoveCounter, EnableDbg,
-// DisableDbg. Probes are control/probe's.
+// interface: QueryTraces, QueryCounter, AddCounter, RemoveCounter, EnableDebug,
+// DisableDebug. Probes are control/probe's.
 //
 // It computes little itself; analyze/trace does. Origin:
 // docs/papers.md#everflow. Manual: docs/traces.md.

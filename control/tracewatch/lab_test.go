@@ -97,7 +97,7 @@ func (l *lab) send(t testing.TB, w *Watch, s sent) {
 			t.Fatal(err)
 		}
 		list := mirror.Shard(&p.Innermost().Key, uint32(w.cfg.Analyzers))
-		if err := w.Feed(int(list)).Report(m.Time, m.AppendTo(nil)); err != nil {
+		if err := w.Partition(int(list)).IngestReport(m.Time, m.AppendTo(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func (l *lab) send(t testing.TB, w *Watch, s sent) {
 // count is a total of all complete periods.
 func count(t testing.TB, w *Watch, name string) (n uint64) {
 	t.Helper()
-	list, err := w.GetCounter(name, 0, forever)
+	list, err := w.QueryCounter(name, 0, forever)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func count(t testing.TB, w *Watch, name string) (n uint64) {
 
 // finish ends a watch when nothing more can come.
 func finish(w *Watch) {
-	for _, f := range w.feeds {
+	for _, f := range w.partitions {
 		f.a.Assembler.Flush()
 	}
 	w.Finish()

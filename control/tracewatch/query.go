@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Traces answers GetTrace.
+// Traces answers QueryTraces.
 type Traces struct {
 	Fields []string       `json:"fields"`
 	Rows   [][]string     `json:"rows"` // values of the fields, by trace
@@ -22,10 +22,10 @@ type Traces struct {
 	Evicted uint64 `json:"evicted"`
 }
 
-// GetTrace returns the kept traces that a filter chooses, of those whose last
+// QueryTraces returns the kept traces that a filter chooses, of those whose last
 // mirror came from one instant up to another, the latter not included. Fields
 // name what Rows shall show.
-func (w *Watch) GetTrace(text string, from, to model.Time, fields ...string) (*Traces, error) {
+func (w *Watch) QueryTraces(text string, from, to model.Time, fields ...string) (*Traces, error) {
 	f, err := w.schema.Parse(text)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (w *Watch) GetTrace(text string, from, to model.Time, fields ...string) (*T
 	return answer, nil
 }
 
-// named is a counter of somebody's own.
-type named struct {
+// userCounter is a counter of somebody's own.
+type userCounter struct {
 	name, filter string
 }
 
@@ -73,18 +73,18 @@ func (w *Watch) AddCounter(name, text string) error {
 		return fmt.Errorf("tracewatch: counter %q, want a name without / that is not one of %s", name, strings.Join(totals, ", "))
 	}
 	w.mu.Lock()
-	at := slices.IndexFunc(w.named, func(n named) bool { return n.name == name })
+	at := slices.IndexFunc(w.named, func(n userCounter) bool { return n.name == name })
 	switch {
 	case at >= 0:
 		w.named[at].filter = f.String()
-	case len(w.named) >= w.cfg.Named:
+	case len(w.named) >= w.cfg.MaxNamed:
 		w.mu.Unlock()
-		return fmt.Errorf("%w counter beside %d", ErrFull, w.cfg.Named)
+		return fmt.Errorf("%w counter beside %d", ErrFull, w.cfg.MaxNamed)
 	default:
-		w.named = append(w.named, named{name, f.String()})
+		w.named = append(w.named, userCounter{name, f.String()})
 	}
 	w.mu.Unlock()
-	for _, feed := range w.feeds {
+	for _, feed := range w.partitions {
 		feed.mu.Lock()
 		feed.a.AddCounter(trace.CustomCounter{Name: name, Matches: func(t *trace.Trace) bool { return f.Match(feed.view.SetTrace(t)) }})
 		feed.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *Watch) AddCounter(name, text string) error {
 // RemoveCounter ends a counter of one's own. What it counted stays.
 func (w *Watch) RemoveCounter(name string) error {
 	w.mu.Lock()
-	at := slices.IndexFunc(w.named, func(n named) bool { return n.name == name })
+	at := slices.IndexFunc(w.named, func(n userCounter) bool { return n.name == name })
 	if at >= 0 {
 		w.named = slices.Delete(w.named, at, at+1)
 	}
@@ -103,7 +103,7 @@ func (w *Watch) RemoveCounter(name string) error {
 	if at < 0 {
 		return fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
-	for _, feed := range w.feeds {
+	for _, feed := range w.partitions {
 		feed.mu.Lock()
 		feed.a.RemoveCounter(name)
 		feed.mu.Unlock()
@@ -134,14 +134,14 @@ const (
 	muxPrefix     = "mux/"
 )
 
-// places finds ports and switches by their names.
-type places struct {
+// locations finds ports and switches by their names.
+type locations struct {
 	fabric *topo.Fabric
 	ports  map[string][]model.Port // by PortName and by LinkName; several links may have one name
 }
 
-func placesOf(f *topo.Fabric) places {
-	p := places{f, map[string][]model.Port{}}
+func locationsOf(f *topo.Fabric) locations {
+	p := locations{f, map[string][]model.Port{}}
 	for _, id := range f.Switches() {
 		for i := range f.Node(id).Ports {
 			port := model.Port{Node: id, Port: model.PortID(i + 1)}
@@ -155,9 +155,9 @@ func placesOf(f *topo.Fabric) places {
 	return p
 }
 
-// GetCounter returns a counter's value in each complete period that lies between
+// QueryCounter returns a counter's value in each complete period that lies between
 // two instants. Names are those that Counters lists.
-func (w *Watch) GetCounter(name string, from, to model.Time) ([]Point, error) {
+func (w *Watch) QueryCounter(name string, from, to model.Time) ([]Point, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	read, err := w.counter(name)
@@ -213,7 +213,7 @@ func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) 
 			}, nil
 		}
 	}
-	own := slices.ContainsFunc(w.named, func(n named) bool { return n.name == name })
+	own := slices.ContainsFunc(w.named, func(n userCounter) bool { return n.name == name })
 	for _, p := range w.periods {
 		own = own || p.Counters.Custom[name] != nil
 	}

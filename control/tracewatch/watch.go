@@ -23,24 +23,24 @@ type Watch struct {
 	fabric  *topo.Fabric
 	schema  *filter.Schema[trace.View]
 	packets *filter.Schema[headers.Frame]
-	places  places
-	feeds   []*Feed
+	places  locations
+	partitions   []*Partition
 
 	// A Feed's lock is taken before this one, never after.
 	mu                sync.Mutex
 	store             store
-	periods           []*Period // complete ones, the oldest first
+	periods           []*Period // completePeriod ones, the oldest first
 	open              []*Period // the oldest first
 	judges            []*trace.Judge
 	findings          []trace.Finding
-	named             []named
+	named             []userCounter
 	marker            Marker
 	marks             []Mark
 	malformed, forced uint64
 }
 
-// Feed is one analyzer and the list of mirrors that goes to it.
-type Feed struct {
+// Partition is one analyzer and the list of mirrors that goes to it.
+type Partition struct {
 	w       *Watch
 	mu      sync.Mutex
 	a       *trace.Analyzer
@@ -66,7 +66,7 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 		return nil, err
 	}
 	f := cfg.Intent.At(0).Fabric()
-	w := &Watch{cfg: cfg, out: out, fabric: f, schema: trace.Schema(f), places: placesOf(f), store: newStore(cfg.Memory), marker: marker}
+	w := &Watch{cfg: cfg, out: out, fabric: f, schema: trace.Schema(f), places: locationsOf(f), store: newStore(cfg.Memory), marker: marker}
 	w.packets = headers.Schema(func(name string) (model.Addr, bool) {
 		id, ok := f.ByName(name)
 		if !ok {
@@ -75,13 +75,13 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 		return f.Node(id).IPv4, true
 	})
 	for range cfg.Analyzers {
-		feed := &Feed{w: w, through: math.MinInt64}
+		feed := &Partition{w: w, through: math.MinInt64}
 		var err error
-		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush, KeepAll: cfg.All})
+		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keepTrace, Flush: w.addCounters, KeepAll: cfg.KeepAll})
 		if err != nil {
 			return nil, fmt.Errorf("tracewatch: %w", err)
 		}
-		w.feeds = append(w.feeds, feed)
+		w.partitions = append(w.partitions, feed)
 	}
 	return w, nil
 }
@@ -89,28 +89,28 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 // Schema is the fields that filters of traces may name.
 func (w *Watch) Schema() *filter.Schema[trace.View] { return w.schema }
 
-// PacketSchema is the fields that filters of EnableDbg may name.
+// PacketSchema is the fields that filters of EnableDebug may name.
 func (w *Watch) PacketSchema() *filter.Schema[headers.Frame] { return w.packets }
 
-// Feed returns the analyzer of a list, counted from 0 and below
+// Partition returns the analyzer of a list, counted from 0 and below
 // Config.Analyzers.
-func (w *Watch) Feed(list int) *Feed { return w.feeds[list] }
+func (w *Watch) Partition(list int) *Partition { return w.partitions[list] }
 
-// Add takes a mirror from where there are no lists, such as ERSPAN packets, to
+// AddMirror takes a mirror from where there are no lists, such as ERSPAN packets, to
 // the analyzer of its flow.
-func (w *Watch) Add(now model.Time, m *mirror.Mirror) {
-	n := uint32(len(w.feeds))
+func (w *Watch) AddMirror(now model.Time, m *mirror.Mirror) {
+	n := uint32(len(w.partitions))
 	at := uint32(m.Switch) % n
 	var p packet.Packet
 	if n > 1 && p.Parse(m.Frame) == nil && p.Depth > 0 {
 		at = mirror.Shard(&p.Innermost().Key, n)
 	}
-	w.feeds[at].add(now, m)
+	w.partitions[at].lockAndAdd(now, m)
 }
 
-// Report takes the data of an Append report of this feed's list, which arrived
+// IngestReport takes the data of an Append report of this feed's list, which arrived
 // at an instant of the collector's clock. What is no mirror is counted.
-func (f *Feed) Report(now model.Time, data []byte) error {
+func (f *Partition) IngestReport(now model.Time, data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, err := f.m.Parse(data); err != nil {
@@ -119,32 +119,32 @@ func (f *Feed) Report(now model.Time, data []byte) error {
 		f.w.mu.Unlock()
 		return fmt.Errorf("tracewatch: report: %w", err)
 	}
-	f.take(now, &f.m)
+	f.addMirror(now, &f.m)
 	return nil
 }
 
-func (f *Feed) add(now model.Time, m *mirror.Mirror) {
+func (f *Partition) lockAndAdd(now model.Time, m *mirror.Mirror) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.take(now, m)
+	f.addMirror(now, m)
 }
 
-// take hands a mirror to the analyzer. The lock is held.
-func (f *Feed) take(now model.Time, m *mirror.Mirror) {
-	if begin := f.w.begin(now); begin > f.through {
+// addMirror hands a mirror to the analyzer. The lock is held.
+func (f *Partition) addMirror(now model.Time, m *mirror.Mirror) {
+	if begin := f.w.periodStart(now); begin > f.through {
 		f.advance(now)
 	}
 	f.a.AddMirror(now, m)
 }
 
-// begin is when the period of an instant begins.
-func (w *Watch) begin(t model.Time) model.Time { return t - t%model.Time(w.cfg.Period) }
+// periodStart is when the period of an instant begins.
+func (w *Watch) periodStart(t model.Time) model.Time { return t - t%model.Time(w.cfg.Period) }
 
 // Advance tells all analyzers what their clock shows. Who feeds them calls it
 // from time to time: traces are complete by the clock, and a period when every
 // analyzer has got over its end.
 func (w *Watch) Advance(now model.Time) {
-	for _, f := range w.feeds {
+	for _, f := range w.partitions {
 		f.mu.Lock()
 		f.advance(now)
 		f.mu.Unlock()
@@ -152,11 +152,11 @@ func (w *Watch) Advance(now model.Time) {
 }
 
 // advance closes and flushes what is due. The feed's lock is held.
-func (f *Feed) advance(now model.Time) {
+func (f *Partition) advance(now model.Time) {
 	f.a.Advance(now)
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	f.through = max(f.through, f.w.begin(now))
+	f.through = max(f.through, f.w.periodStart(now))
 	f.w.closePeriods()
 }
 
@@ -164,7 +164,7 @@ func (f *Feed) advance(now model.Time) {
 // that are still open are closed without a verdict. Advance the clock first, by
 // Trace.Close, if nothing more can come of them.
 func (w *Watch) Finish() {
-	for _, f := range w.feeds {
+	for _, f := range w.partitions {
 		f.mu.Lock()
 		f.a.Stop()
 		w.mu.Lock()
@@ -175,8 +175,8 @@ func (w *Watch) Finish() {
 	}
 }
 
-// keep is called by analyzers.
-func (w *Watch) keep(t *trace.Trace) {
+// keepTrace is called by analyzers.
+func (w *Watch) keepTrace(t *trace.Trace) {
 	t = t.Clone()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,11 +186,11 @@ func (w *Watch) keep(t *trace.Trace) {
 	}
 }
 
-// flush is called by analyzers, with what they counted in a period.
-func (w *Watch) flush(from, to model.Time, c *trace.Counters, j *trace.Judge) {
+// addCounters is called by analyzers, with what they counted in a period.
+func (w *Watch) addCounters(from, to model.Time, c *trace.Counters, j *trace.Judge) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	from = w.begin(from)
+	from = w.periodStart(from)
 	at, found := slices.BinarySearchFunc(w.open, from, func(p *Period, from model.Time) int { return int(min(max(p.From-from, -1), 1)) })
 	if !found {
 		w.open = slices.Insert(w.open, at, &Period{From: from, To: from.Add(w.cfg.Period), Counters: c, judge: j})
@@ -205,7 +205,7 @@ func (w *Watch) flush(from, to model.Time, c *trace.Counters, j *trace.Judge) {
 // remembered.
 func (w *Watch) closePeriods() {
 	through := model.Time(math.MaxInt64)
-	for _, f := range w.feeds {
+	for _, f := range w.partitions {
 		through = min(through, f.through)
 	}
 	for len(w.open) > 0 {
@@ -217,12 +217,12 @@ func (w *Watch) closePeriods() {
 			w.forced++
 		}
 		w.open = slices.Delete(w.open, 0, 1)
-		w.complete(p)
+		w.completePeriod(p)
 	}
 }
 
-// complete remembers a period, and says what it brought to light.
-func (w *Watch) complete(p *Period) {
+// completePeriod remembers a period, and says what it brought to light.
+func (w *Watch) completePeriod(p *Period) {
 	if n := len(w.periods); n > 0 && w.periods[n-1].From == p.From {
 		w.periods[n-1].Counters.Merge(p.Counters) // the rest of one that was forced
 	} else {
@@ -231,14 +231,14 @@ func (w *Watch) complete(p *Period) {
 	if extra := len(w.periods) - w.cfg.Periods; extra > 0 {
 		w.periods = slices.Delete(w.periods, 0, extra)
 	}
-	w.judge(p)
+	w.evaluatePeriod(p)
 	if w.out.Period != nil {
 		w.out.Period(p)
 	}
 }
 
-// judge looks at the window again.
-func (w *Watch) judge(p *Period) {
+// evaluatePeriod looks at the window again.
+func (w *Watch) evaluatePeriod(p *Period) {
 	if w.cfg.Window == 0 && len(w.judges) > 0 {
 		w.judges[0].Merge(p.judge)
 	} else {
@@ -248,20 +248,20 @@ func (w *Watch) judge(p *Period) {
 		w.judges = slices.Delete(w.judges, 0, extra)
 	}
 	before := w.findings
-	w.findings = w.verdict().Findings()
+	w.findings = w.windowVerdict().Findings()
 	if w.out.Finding == nil {
 		return
 	}
 	for i := range w.findings {
 		f := &w.findings[i]
-		if !slices.ContainsFunc(before, func(o trace.Finding) bool { return same(f, &o) }) {
+		if !slices.ContainsFunc(before, func(o trace.Finding) bool { return sameFinding(f, &o) }) {
 			w.out.Finding(p.From, p.To, *f)
 		}
 	}
 }
 
-// verdict is what the window's judges say together.
-func (w *Watch) verdict() *trace.Judge {
+// windowVerdict is what the window's judges say together.
+func (w *Watch) windowVerdict() *trace.Judge {
 	if len(w.judges) == 1 {
 		return w.judges[0]
 	}
@@ -272,8 +272,8 @@ func (w *Watch) verdict() *trace.Judge {
 	return sum
 }
 
-// same tells whether two findings are about the same trouble.
-func same(a, b *trace.Finding) bool {
+// sameFinding tells whether two findings are about the same trouble.
+func sameFinding(a, b *trace.Finding) bool {
 	if a.Kind != b.Kind || a.Detour() != b.Detour() || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Switches, b.Switches) {
 		return false
 	}
@@ -294,7 +294,7 @@ func (w *Watch) Findings() []trace.Finding {
 // Stats returns the present counts.
 func (w *Watch) Stats() Stats {
 	s := Stats{Kept: map[Class]uint64{}, Evicted: map[Class]uint64{}}
-	for _, f := range w.feeds {
+	for _, f := range w.partitions {
 		f.mu.Lock()
 		one := f.a.Stats()
 		f.mu.Unlock()
@@ -311,7 +311,7 @@ func (w *Watch) Stats() Stats {
 	defer w.mu.Unlock()
 	s.Unreadable, s.Forced, s.Memory = w.malformed, w.forced, model.Bytes(w.store.used)
 	if len(w.judges) > 0 {
-		s.Refused = w.verdict().Refused
+		s.Refused = w.windowVerdict().Refused
 	}
 	for c := range classes {
 		s.Kept[c], s.Evicted[c] = w.store.kept[c], w.store.evicted[c]

@@ -50,19 +50,19 @@ func TestAnyNumberOfAnalyzersSayTheSame(t *testing.T) {
 			}
 			for _, s := range packets {
 				for _, m := range l.mirrors(t, s) {
-					w.Add(m.Time, &m)
+					w.AddMirror(m.Time, &m)
 				}
 				w.Advance(s.at)
 			}
 			finish(w)
 			for _, name := range w.Counters() {
-				list, err := w.GetCounter(name, 0, forever)
+				list, err := w.QueryCounter(name, 0, forever)
 				if err != nil {
 					t.Fatal(err)
 				}
 				lines = append(lines, fmt.Sprint(name, list))
 			}
-			kept, err := w.GetTrace("", 0, forever, "ip.id", "ip.src", "trace.end", "hop.switch")
+			kept, err := w.QueryTraces("", 0, forever, "ip.id", "ip.src", "trace.end", "hop.switch")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestPeriodsAndFindings(t *testing.T) {
 	}
 	finish(w)
 	// A trace is complete a millisecond after it was last seen.
-	list, err := w.GetCounter("lost", 0, forever)
+	list, err := w.QueryCounter("lost", 0, forever)
 	if err != nil || len(list) != 9 || list[2].Count != 90 || list[3].Count != 10 || list[4].Count != 0 {
 		t.Errorf("short by period: %+v, %v; want 90 in the third, 10 in the fourth", list, err)
 	}
@@ -128,7 +128,7 @@ func TestPeriodsAndFindings(t *testing.T) {
 		t.Errorf("%d traces; want 800", n)
 	}
 	link := "link/" + l.fabric.LinkName(model.Port{Node: l.fabric.Node(0).Ports[0].Peer.Node, Port: l.mirrors(t, sent{to: 15, port: 1})[0].Out})
-	if list, err := w.GetCounter(link, 20e6, 40e6); err != nil || len(list) != 2 || list[0].Bytes != model.Bytes(1500*list[0].Count) || list[0].Flows < 0.9 || list[0].Flows > 1.1 {
+	if list, err := w.QueryCounter(link, 20e6, 40e6); err != nil || len(list) != 2 || list[0].Bytes != model.Bytes(1500*list[0].Count) || list[0].Flows < 0.9 || list[0].Flows > 1.1 {
 		t.Errorf("%s from 20 to 40 ms: %+v, %v", link, list, err)
 	}
 	if s := w.Stats(); s.Mirrors != 700*5+100*2 || s.Closed != 800 || s.Kept[Abnormal] != 100 || s.Forced != 0 {
@@ -148,11 +148,11 @@ func TestRemembersSoManyPeriods(t *testing.T) {
 		s.id, s.at = uint16(i), model.Time(i)*10e6
 		l.send(t, w, s)
 	}
-	if got, _ := w.GetCounter("traces", 0, forever); len(got) == 0 || w.Stats().Forced == 0 {
+	if got, _ := w.QueryCounter("traces", 0, forever); len(got) == 0 || w.Stats().Forced == 0 {
 		t.Errorf("%+v, %d forced; want periods to close without the other analyzer", got, w.Stats().Forced)
 	}
 	finish(w)
-	got, err := w.GetCounter("traces", 0, forever)
+	got, err := w.QueryCounter("traces", 0, forever)
 	if err != nil || len(got) != 3 || got[2].Count+got[1].Count+got[0].Count < 2 {
 		t.Errorf("after %d of list %d: %+v, %v; want the last three periods", 8, list, got, err)
 	}
@@ -167,7 +167,7 @@ func TestGetTrace(t *testing.T) {
 	}
 	l.send(t, w, sent{from: 1, to: 14, port: 2, id: 77, why: mirror.Debug, at: 20e6})
 	finish(w)
-	got, err := w.GetTrace("trace.drop && trace.hops >= 3", 0, forever, "ip.id", "trace.last", "trace.hops")
+	got, err := w.QueryTraces("trace.drop && trace.hops >= 3", 0, forever, "ip.id", "trace.last", "trace.hops")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,18 +175,18 @@ func TestGetTrace(t *testing.T) {
 	if len(got.Rows) != 4 || strings.Join(got.Rows[0], " ") != "2 "+last+" 3" || len(got.Traces) != 4 || got.Evicted != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got, _ := w.GetTrace("", 5e6, 8e6); len(got.Traces) != 3 {
+	if got, _ := w.QueryTraces("", 5e6, 8e6); len(got.Traces) != 3 {
 		t.Errorf("%d traces from 5 to 8 ms; want 3", len(got.Traces))
 	}
-	if got, _ := w.GetTrace("ip.src == h1 && trace.debug", 0, forever); len(got.Traces) != 1 || got.Traces[0].End != trace.Arrived {
+	if got, _ := w.QueryTraces("ip.src == h1 && trace.debug", 0, forever); len(got.Traces) != 1 || got.Traces[0].End != trace.Arrived {
 		t.Errorf("marked: %+v", got)
 	}
 	if streamed != 9 { // eight ended short, one is marked; two arrived
 		t.Errorf("%d traces were handed out; want 9", streamed)
 	}
 	for _, bad := range []func() error{
-		func() error { _, err := w.GetTrace("trace.dorp", 0, forever); return err },
-		func() error { _, err := w.GetTrace("", 0, forever, "ip.id", "nonsense"); return err },
+		func() error { _, err := w.QueryTraces("trace.dorp", 0, forever); return err },
+		func() error { _, err := w.QueryTraces("", 0, forever, "ip.id", "nonsense"); return err },
 	} {
 		var e *filter.Error
 		if err := bad(); !errors.As(err, &e) {
@@ -198,7 +198,7 @@ func TestGetTrace(t *testing.T) {
 func TestCountersOfOnesOwn(t *testing.T) {
 	l := newLab(t)
 	cfg := l.config()
-	cfg.Named, cfg.Analyzers = 2, 2
+	cfg.MaxNamed, cfg.Analyzers = 2, 2
 	w := l.watch(t, cfg, nil, Output{})
 	send := func(ms int) {
 		for i := range 20 {
@@ -225,7 +225,7 @@ func TestCountersOfOnesOwn(t *testing.T) {
 	}
 	send(31)
 	finish(w)
-	list, err := w.GetCounter("from h1", 0, forever)
+	list, err := w.QueryCounter("from h1", 0, forever)
 	if err != nil || len(list) != 4 || list[0].Count != 0 || list[1].Count != 5 || list[2].Count != 10 || list[3].Count != 0 {
 		t.Errorf("from h1: %+v, %v; want 0, 5, 10, 0", list, err)
 	}
@@ -237,7 +237,7 @@ func TestCountersOfOnesOwn(t *testing.T) {
 	}
 	for _, bad := range []error{
 		w.AddCounter("", "tcp"), w.AddCounter("traces", "tcp"), w.AddCounter("link/x", "tcp"), w.AddCounter("x", "tcp &&"),
-		w.RemoveCounter("nobody"), second(w.GetCounter("nobody", 0, forever)), second(w.GetCounter("link/nobody", 0, forever)), second(w.GetCounter("mux/nobody", 0, forever)),
+		w.RemoveCounter("nobody"), second(w.QueryCounter("nobody", 0, forever)), second(w.QueryCounter("link/nobody", 0, forever)), second(w.QueryCounter("mux/nobody", 0, forever)),
 	} {
 		if bad == nil {
 			t.Error("a mistake is not answered")
@@ -270,7 +270,7 @@ func TestDebugMarks(t *testing.T) {
 	l := newLab(t)
 	m := &marker{on: map[string]bool{}}
 	cfg := l.config()
-	cfg.Named = 2
+	cfg.MaxNamed = 2
 	w := l.watch(t, cfg, m, Output{})
 	must := func(err error) {
 		t.Helper()
@@ -278,32 +278,32 @@ func TestDebugMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(w.EnableDbg([]string{"h0", "h1"}, "tcp.dstport==80"))
-	must(w.EnableDbg([]string{"h1", "h2"}, "(tcp.dstport == 80)")) // the same filter
+	must(w.EnableDebug([]string{"h0", "h1"}, "tcp.dstport==80"))
+	must(w.EnableDebug([]string{"h1", "h2"}, "(tcp.dstport == 80)")) // the same filter
 	if len(m.on) != 3 || !m.on["1 tcp.dstport == 80"] {
 		t.Errorf("%v; want the filter at three hosts", m.on)
 	}
-	if err := w.EnableDbg(nil, "udp"); !errors.Is(err, ErrFull) {
+	if err := w.EnableDebug(nil, "udp"); !errors.Is(err, ErrFull) {
 		t.Errorf("a third mark: %v; want ErrFull", err)
 	}
-	must(w.DisableDbg([]string{"h1", "h3"}, "tcp.dstport == 80"))
+	must(w.DisableDebug([]string{"h1", "h3"}, "tcp.dstport == 80"))
 	if want := []Mark{{[]string{"h0"}, "tcp.dstport == 80"}, {[]string{"h2"}, "tcp.dstport == 80"}}; gocmp.Diff(want, w.Marks()) != "" || len(m.on) != 2 {
 		t.Errorf("%v, %v; want %v", w.Marks(), m.on, want)
 	}
-	must(w.DisableDbg(nil, "tcp.dstport == 80"))
+	must(w.DisableDebug(nil, "tcp.dstport == 80"))
 	if len(m.on)+len(w.Marks()) != 0 {
 		t.Errorf("%v, %v; want none", w.Marks(), m.on)
 	}
 	m.fail = "1"
-	if err := w.EnableDbg(nil, "udp"); err == nil || !strings.Contains(err.Error(), "mark packets of h1: host is down") || len(w.Marks()) != 1 {
+	if err := w.EnableDebug(nil, "udp"); err == nil || !strings.Contains(err.Error(), "mark packets of h1: host is down") || len(w.Marks()) != 1 {
 		t.Errorf("a host that is down: %v, %v", err, w.Marks())
 	}
-	for _, err := range []error{w.EnableDbg([]string{"tor0"}, ""), w.EnableDbg([]string{"h99"}, ""), w.EnableDbg(nil, "trace.drop")} {
+	for _, err := range []error{w.EnableDebug([]string{"tor0"}, ""), w.EnableDebug([]string{"h99"}, ""), w.EnableDebug(nil, "trace.drop")} {
 		if err == nil {
 			t.Error("a mistake is not answered")
 		}
 	}
-	if err := l.watch(t, cfg, nil, Output{}).EnableDbg(nil, ""); !errors.Is(err, ErrNoMarker) {
+	if err := l.watch(t, cfg, nil, Output{}).EnableDebug(nil, ""); !errors.Is(err, ErrNoMarker) {
 		t.Errorf("without a marker: %v", err)
 	}
 }
@@ -326,12 +326,12 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Go(func() {
 		for i := range 50 {
 			_ = w.AddCounter("x", "tcp")
-			_, _ = w.GetTrace("trace.drop", 0, forever, "hop.switch")
-			_, _ = w.GetCounter("x", 0, forever)
+			_, _ = w.QueryTraces("trace.drop", 0, forever, "hop.switch")
+			_, _ = w.QueryCounter("x", 0, forever)
 			_ = w.Counters()
 			_ = w.RemoveCounter("x")
-			_ = w.EnableDbg([]string{"h0"}, "tcp")
-			_ = w.DisableDbg(nil, "tcp")
+			_ = w.EnableDebug([]string{"h0"}, "tcp")
+			_ = w.DisableDebug(nil, "tcp")
 			_, _, _ = w.Findings(), w.Stats(), w.Marks()
 			w.Advance(model.Time(i) * 4e5)
 		}
@@ -346,15 +346,15 @@ func TestManyAtOnce(t *testing.T) {
 func TestChecks(t *testing.T) {
 	l := newLab(t)
 	for want, change := range map[string]func(*Config){
-		"no intended routes":         func(c *Config) { c.Intent = nil },
-		"0 analyzers":                func(c *Config) { c.Analyzers = 0 },
-		"flush period 0s":           func(c *Config) { c.Period = 0 },
-		"0 periods":                  func(c *Config) { c.Periods = 0 },
-		"window of -1":               func(c *Config) { c.Window = -1 },
-		"-1B of traces":              func(c *Config) { c.Memory = -1 },
-		"-1 counters":                func(c *Config) { c.Named = -1 },
-		"close after 0s": func(c *Config) { c.Trace.CloseAfter = 0 },
-		"alpha 2":                    func(c *Config) { c.Judge.Alpha = 2 },
+		"no intended routes": func(c *Config) { c.Intent = nil },
+		"0 analyzers":        func(c *Config) { c.Analyzers = 0 },
+		"flush period 0s":    func(c *Config) { c.Period = 0 },
+		"0 periods":          func(c *Config) { c.Periods = 0 },
+		"window of -1":       func(c *Config) { c.Window = -1 },
+		"-1B of traces":      func(c *Config) { c.Memory = -1 },
+		"-1 counters":        func(c *Config) { c.MaxNamed = -1 },
+		"close after 0s":     func(c *Config) { c.Trace.CloseAfter = 0 },
+		"alpha 2":            func(c *Config) { c.Judge.Alpha = 2 },
 	} {
 		cfg := l.config()
 		change(&cfg)
@@ -363,7 +363,7 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	w := l.watch(t, l.config(), nil, Output{})
-	if err := w.Feed(0).Report(0, []byte("nonsense")); err == nil || w.Stats().Unreadable != 1 {
+	if err := w.Partition(0).IngestReport(0, []byte("nonsense")); err == nil || w.Stats().Unreadable != 1 {
 		t.Errorf("%v, %+v; want it counted", err, w.Stats())
 	}
 }
@@ -426,7 +426,7 @@ func TestStoreEvicts(t *testing.T) {
 func TestFinishJudgesNothingUnderway(t *testing.T) {
 	l := newLab(t)
 	cfg := l.config()
-	cfg.All = true
+	cfg.KeepAll = true
 	w := l.watch(t, cfg, nil, Output{})
 	for i := range 20 {
 		l.send(t, w, sent{from: 0, to: 15, port: 1, id: uint16(i), hops: 2, at: model.Time(i)})
@@ -436,7 +436,7 @@ func TestFinishJudgesNothingUnderway(t *testing.T) {
 	if n := count(t, w, "unsettled"); n != 20 || count(t, w, "arrived") != 1 || len(w.Findings()) != 0 {
 		t.Errorf("%d unsettled, %d arrived, findings %+v; want 20, 1 and none", n, count(t, w, "arrived"), w.Findings())
 	}
-	if got, _ := w.GetTrace("", 0, forever); len(got.Traces) != 21 || w.Stats().Kept[Ordinary] != 21 {
+	if got, _ := w.QueryTraces("", 0, forever); len(got.Traces) != 21 || w.Stats().Kept[Ordinary] != 21 {
 		t.Errorf("%d traces, %+v; want all 21 kept", len(got.Traces), w.Stats())
 	}
 }

@@ -62,7 +62,7 @@ func newLab(s setup) (*lab, error) {
 	}
 	watch := tracewatch.DefaultConfig(l.Intent())
 	watch.Trace.CloseAfter, watch.Trace.RouteSettle = time.Millisecond, time.Millisecond
-	watch.Period, watch.Window, watch.All = time.Second, 0, s.closed != nil
+	watch.Period, watch.Window, watch.KeepAll = time.Second, 0, s.closed != nil
 	if l.Watch, err = tracewatch.New(watch, nil, tracewatch.Output{Trace: s.closed}); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func newLab(s setup) (*lab, error) {
 			if s.seen != nil {
 				s.seen(at, &m)
 			}
-			l.Add(at, &m)
+			l.AddMirror(at, &m)
 		}
 	})
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 // desk returns a lab's scheduler for guided probes.
-func (l *lab) desk(cfg probe.Config, into **probe.Desk) (err error) {
-	*into, err = probe.NewDesk(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+func (l *lab) desk(cfg probe.Config, into **probe.Scheduler) (err error) {
+	*into, err = probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 	return err
 }
 
@@ -94,9 +94,9 @@ var dropKinds = claim.Claim{
 
 // probeDrops injects a fault into a switch on a flow's path and probes the flow.
 func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
-	var desk *probe.Desk
+	var desk *probe.Scheduler
 	l, err := newLab(setup{seed: seed, loss: loss, linger: 20 * time.Microsecond,
-		closed: func(t *trace.Trace) { desk.Take(t) }})
+		closed: func(t *trace.Trace) { desk.MatchTrace(t) }})
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
@@ -122,7 +122,7 @@ func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
-	took, err := desk.Ask(q)
+	took, err := desk.Start(q)
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
@@ -196,12 +196,12 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	}
 	leaf, _ := f.ByName("leaf0")
 	spine, _ := f.ByName("spine0")
-	var desk *probe.Desk
+	var desk *probe.Scheduler
 	var errs [2][]float64
 	oneWay := time.Duration(0)
 	l, err := newLab(setup{fabric: f, seed: seed,
 		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 50 }, closed: func(t *trace.Trace) {
-			if desk.Take(t) {
+			if desk.MatchTrace(t) {
 				return
 			}
 			for i := range t.Hops[:len(t.Hops)-1] {
@@ -237,7 +237,7 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	if err != nil {
 		return 0, 0, passive, err
 	}
-	took, err := desk.Ask(q)
+	took, err := desk.Start(q)
 	if err != nil {
 		return 0, 0, passive, err
 	}
@@ -258,5 +258,5 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 		}
 		passive[i] = passiveError{time.Duration(errs[i][len(errs[i])/2]), oneWay}
 	}
-	return a.Least, truth, passive, nil
+	return a.Min, truth, passive, nil
 }

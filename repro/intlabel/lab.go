@@ -179,7 +179,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Pro
 		}
 		all[id], list = []inswitch.Program{p}, append(list, p)
 	}
-	cfg := portwatch.Config{Board: coverage.DefaultConfig(n.Fabric()), Window: l.window, Keep: 1 << 20}
+	cfg := portwatch.Config{States: coverage.DefaultConfig(n.Fabric()), Window: l.window, KeepWindows: 1 << 20}
 	if l.adaptive {
 		// The paper leaves k open. Here k·T is half the telemetry interval, so
 		// that a port's shift is raised before its window ends, and it stays

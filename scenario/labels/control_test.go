@@ -63,7 +63,7 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 		programs[id] = []inswitch.Program{p}
 	}
 	tuner := coverage.DefaultTunerConfig(interval)
-	cfg := portwatch.Config{Board: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval, Keep: 1 << 16, Tuner: &tuner}
+	cfg := portwatch.Config{States: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval, KeepWindows: 1 << 16, Tuner: &tuner}
 	var err error
 	l.ctl, err = New(l.net, programs, 0, cfg, Channel{Delay: 50 * us, Loss: loss, Seed: 1})
 	check(t, err)
@@ -112,7 +112,7 @@ func TestEveryActivePortIsReported(t *testing.T) {
 	l.net.Run(engine.Of(end))
 	for _, port := range l.ctl.ports {
 		sent := l.net.Port(port).TxPkts - l.net.Port(port).Peer().PausesReceived
-		if _, known := l.ctl.Watch.Board().Newest(port); known != (sent > 0) {
+		if _, known := l.ctl.Watch.States().Newest(port); known != (sent > 0) {
 			t.Errorf("%s sent %d packets, known: %v", f.PortRef(port), sent, known)
 		}
 	}
@@ -166,7 +166,7 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 	}
 	const deep = 100 * model.KB
 	found := map[model.Port]model.Bytes{}
-	for _, c := range l.ctl.Watch.Board().CongestedPorts(0, model.Time(end), deep) {
+	for _, c := range l.ctl.Watch.States().CongestedPorts(0, model.Time(end), deep) {
 		found[c.Port] = c.Depth
 		if real := peak(c.Port); c.Depth > real {
 			t.Errorf("%s: a label saw %v; the queue was %v at most", f.PortRef(c.Port), c.Depth, real)

@@ -61,9 +61,9 @@ func (p *Result) connect(n *sim.Network, programs map[model.NodeID][]inswitch.Pr
 			}
 		}
 	}
-	cfg := portwatch.Config{Board: coverage.DefaultConfig(n.Fabric()), Window: o.Window, Keep: 1 << 20}
-	cfg.Board.Skew = max(cfg.Board.Skew, maxSkew(s))
-	cfg.Board.MaxAge += cfg.Board.Skew
+	cfg := portwatch.Config{States: coverage.DefaultConfig(n.Fabric()), Window: o.Window, KeepWindows: 1 << 20}
+	cfg.States.Skew = max(cfg.States.Skew, maxSkew(s))
+	cfg.States.MaxAge += cfg.States.Skew
 	if cfg.Window == 0 {
 		cfg.Window = 2 * p.Interval
 	}
@@ -103,7 +103,7 @@ func maxSkew(s *scenario.Scenario) (skew time.Duration) {
 // recordPaths adds the newest path of every followed flow.
 func (p *Result) recordPaths() {
 	for _, j := range p.Flows {
-		if w, ok := p.Watch.Board().FlowPath(j.Flow); ok {
+		if w, ok := p.Watch.States().FlowPath(j.Flow); ok {
 			j.addPath(w)
 		}
 	}

@@ -94,7 +94,7 @@ func (m *Simulation) demoController(demo Config, epoch time.Time) control.Config
 	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = 3*time.Millisecond, 5*time.Millisecond
 	cfg.Traces.Trace.MaxTraces, cfg.Traces.Trace.FrameBytes = 1<<14, 128
 	cfg.Traces.Period, cfg.Traces.Window = 10*time.Millisecond, 2
-	cfg.Traces.Memory, cfg.Ports.Board.History = demo.TraceMemory, 512
+	cfg.Traces.Memory, cfg.Ports.States.History = demo.TraceMemory, 512
 	cfg.Causes.SettleTime, cfg.Causes.ReportTimeout, cfg.Causes.MaxRequests = 2*time.Millisecond, 40*time.Millisecond, 256
 	return cfg
 }

@@ -21,8 +21,8 @@ type Director struct {
 	made      int
 	incidents map[uint64]*observed
 	onInject  func(*Injected) // hears of every fault; nil: nobody
-	// remember is how many faults are compared with incidents, the newest ones.
-	remember int
+	// maxFaults is how many faults are compared with incidents, the newest ones.
+	maxFaults int
 }
 
 // Injected is a fault and what became of it.
@@ -51,27 +51,27 @@ type observed struct {
 
 // NewDirector makes a director of a lab.
 func NewDirector(l *Simulation) *Director {
-	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.scenario.Seed, 9)), incidents: map[uint64]*observed{}, remember: remembered}
+	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.scenario.Seed, 9)), incidents: map[uint64]*observed{}, maxFaults: maxFaults}
 }
 
 // Inject breaks something at once, for a time.
-func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected, error) {
-	i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == kind })
+func (d *Director) Inject(kind string, at Location, span time.Duration) (*Injected, error) {
+	i := slices.IndexFunc(FaultKinds(), func(k FaultKind) bool { return k.Name == kind })
 	if i < 0 {
 		return nil, fmt.Errorf("live: no fault is called %q", kind)
 	}
 	p := &planner{fabric: d.sim.fabric, routes: d.sim.net.Routes(), rng: d.rng, at: d.sim.Now(), span: span}
-	f, err := Kinds()[i].plan(p, at)
+	f, err := FaultKinds()[i].plan(p, at)
 	if err != nil {
 		return nil, fmt.Errorf("live: %s: %w", kind, err)
 	}
-	for _, b := range f.breaks {
+	for _, b := range f.faults {
 		if err := d.sim.net.Inject(sim.Injection{At: f.At, For: f.For, Fault: b}); err != nil {
 			return nil, err
 		}
 	}
-	for _, sw := range f.mend {
-		if err := d.sim.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.QueueReset{Switch: sw}}); err != nil {
+	for _, sw := range f.resetAfter {
+		if err := d.sim.net.Inject(sim.Injection{At: f.At.Add(f.For + resetDelay), Fault: sim.QueueReset{Switch: sw}}); err != nil {
 			return nil, err
 		}
 	}
@@ -79,8 +79,8 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 		return nil, err
 	}
 	one := &Injected{Fault: f, ID: d.made + 1, By: "director"}
-	if d.faults = append(d.faults, one); len(d.faults) > d.remember {
-		d.forget()
+	if d.faults = append(d.faults, one); len(d.faults) > d.maxFaults {
+		d.forgetOldest()
 	}
 	d.made++
 	if d.onInject != nil {
@@ -89,15 +89,15 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 	return one, nil
 }
 
-// mendAfter is how long after the end of a fault that leaves queues waiting for
+// resetDelay is how long after the end of a fault that leaves queues waiting for
 // each other its switches are reset.
-const mendAfter = time.Millisecond
+const resetDelay = time.Millisecond
 
-// remembered is as many faults as a director needs to know of.
-const remembered = 200
+// maxFaults is as many faults as a director needs to know of.
+const maxFaults = 200
 
-// forget drops the oldest fault, and incidents from before it.
-func (d *Director) forget() {
+// forgetOldest drops the oldest fault, and incidents from before it.
+func (d *Director) forgetOldest() {
 	d.faults = slices.Delete(d.faults, 0, 1)
 	oldest := d.faults[0].At
 	for id, in := range d.incidents {
@@ -107,13 +107,13 @@ func (d *Director) forget() {
 	}
 }
 
-// slack is how long after its end a fault may still be spoken of: slots end
+// reportDelay is how long after its end a fault may still be spoken of: slots end
 // late, reports travel, queues drain.
-const slack = 60 * time.Millisecond
+const reportDelay = 60 * time.Millisecond
 
-// about tells whether an incident speaks of a fault.
-func (f *Injected) about(s *observed) bool {
-	if s.at < f.At || s.begin > f.At.Add(f.For+slack) {
+// concerns tells whether an incident speaks of a fault.
+func (f *Injected) concerns(s *observed) bool {
+	if s.at < f.At || s.begin > f.At.Add(f.For+reportDelay) {
 		return false
 	}
 	if f.Nodes == nil {
@@ -133,7 +133,7 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 	s.sources = in.AgreeingSources()
 	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Location
 	for _, f := range d.faults {
-		if _, known := s.right[f]; !known && f.about(s) && slices.Contains(f.Causes, in.Cause) {
+		if _, known := s.right[f]; !known && f.concerns(s) && slices.Contains(f.Causes, in.Cause) {
 			s.right[f] = d.sim.Now()
 			if !f.Found {
 				f.Found, f.FoundAt, f.Incident = true, d.sim.Now(), in.ID
@@ -142,9 +142,9 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 	}
 }
 
-// Programme breaks one thing after another, each kind once, as fast as the lab
+// RunProgramme breaks one thing after another, each kind once, as fast as the lab
 // can go, and tells of each when it is over.
-func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, error) {
+func (d *Director) RunProgramme(ctx context.Context, over func(*Injected)) (Score, error) {
 	pass := func(t time.Duration) error {
 		for end := d.sim.Now().Add(t); d.sim.Now() < end; {
 			if err := ctx.Err(); err != nil {
@@ -159,7 +159,7 @@ func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, 
 	if err := pass(faultGap); err != nil { // what is usual must be known first
 		return Score{}, err
 	}
-	for _, k := range Kinds() {
+	for _, k := range FaultKinds() {
 		f, err := d.Inject(k.Name, Anywhere, faultDuration)
 		if err != nil {
 			return Score{}, err

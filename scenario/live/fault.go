@@ -26,23 +26,23 @@ type Fault struct {
 	Causes []anomaly.Cause // any of these is right
 	Nodes  []model.NodeID  // an incident at one of these is about this fault; nil: anywhere
 
-	breaks []sim.Fault
+	faults []sim.Fault
 	flows  []traffic.Flow
-	mend   []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
+	resetAfter   []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
 }
 
-// Kind is a kind of fault that can be asked for.
-type Kind struct {
+// FaultKind is a kind of fault that can be asked for.
+type FaultKind struct {
 	Name  string
 	Title string
 	About string
 	On    string // what a place must be: "host", "switch", "link", or "" for the whole fabric
-	plan  func(p *planner, at Place) (Fault, error)
+	plan  func(p *planner, at Location) (Fault, error)
 }
 
-// Kinds are all kinds, in the order of the programme.
-func Kinds() []Kind {
-	return []Kind{
+// FaultKinds are all kinds, in the order of the programme.
+func FaultKinds() []FaultKind {
+	return []FaultKind{
 		{"incast", "Incast", "Many hosts send to one at the same time", "host", (*planner).incast},
 		{"blackhole", "Black hole", "A switch drops everything for one host", "switch", (*planner).blackhole},
 		{"storm", "PFC storm", "A host's NIC sends PAUSE frames without end", "host", (*planner).storm},
@@ -53,18 +53,18 @@ func Kinds() []Kind {
 	}
 }
 
-// Place is where a fault shall be: a node, or a port of it.
-type Place struct {
+// Location is where a fault shall be: a node, or a port of it.
+type Location struct {
 	Node model.NodeID
 	Port model.PortID
 	set  bool
 }
 
 // Anywhere leaves the place to chance.
-var Anywhere Place
+var Anywhere Location
 
 // At is a place of choice; port 0 is the node itself.
-func At(node model.NodeID, port model.PortID) Place { return Place{node, port, true} }
+func At(node model.NodeID, port model.PortID) Location { return Location{node, port, true} }
 
 // planner draws what a fault leaves open.
 type planner struct {
@@ -77,12 +77,12 @@ type planner struct {
 
 func (p *planner) name(id model.NodeID) string { return p.fabric.Node(id).Name }
 
-func pick[T any](p *planner, list []T) T { return list[p.rng.IntN(len(list))] }
+func pickOne[T any](p *planner, list []T) T { return list[p.rng.IntN(len(list))] }
 
 // host is the one asked for, or any.
-func (p *planner) host(at Place) (model.NodeID, error) {
+func (p *planner) host(at Location) (model.NodeID, error) {
 	if !at.set {
-		return pick(p, p.fabric.Hosts()), nil
+		return pickOne(p, p.fabric.Hosts()), nil
 	}
 	if p.fabric.Node(at.Node).Role.IsSwitch() {
 		return 0, fmt.Errorf("%s is a switch, want a host", p.name(at.Node))
@@ -90,15 +90,15 @@ func (p *planner) host(at Place) (model.NodeID, error) {
 	return at.Node, nil
 }
 
-// above is the switch that a host is attached to.
-func (p *planner) above(host model.NodeID) model.NodeID {
+// torOf is the switch that a host is attached to.
+func (p *planner) torOf(host model.NodeID) model.NodeID {
 	return p.fabric.Node(host).Ports[0].Peer.Node
 }
 
-// others are the hosts that are not behind the same switch as one.
-func (p *planner) others(host model.NodeID) (list []model.NodeID) {
+// remoteHosts are the hosts that are not behind the same switch as one.
+func (p *planner) remoteHosts(host model.NodeID) (list []model.NodeID) {
 	for _, h := range p.fabric.Hosts() {
-		if p.above(h) != p.above(host) {
+		if p.torOf(h) != p.torOf(host) {
 			list = append(list, h)
 		}
 	}
@@ -124,17 +124,17 @@ func (p *planner) fault(kind, what string, causes []anomaly.Cause, nodes ...mode
 	return Fault{Kind: kind, What: what, At: p.at, For: p.span, Causes: causes, Nodes: nodes}
 }
 
-func (p *planner) incast(at Place) (Fault, error) {
+func (p *planner) incast(at Location) (Fault, error) {
 	to, err := p.host(at)
 	if err != nil {
 		return Fault{}, err
 	}
-	senders := p.others(to)
+	senders := p.remoteHosts(to)
 	senders = senders[:min(8, len(senders))]
 	// On slow links buffers hold all of the burst: nobody is paused, and the flows
 	// only meet in a queue.
 	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s at once", len(senders), p.name(to)),
-		[]anomaly.Cause{anomaly.Incast, anomaly.Contention}, p.above(to), to)
+		[]anomaly.Cause{anomaly.Incast, anomaly.Contention}, p.torOf(to), to)
 	rate := p.fabric.Node(to).Ports[0].Rate
 	for _, from := range senders {
 		f.flows = append(f.flows, traffic.Flow{
@@ -145,21 +145,21 @@ func (p *planner) incast(at Place) (Fault, error) {
 	return f, nil
 }
 
-func (p *planner) storm(at Place) (Fault, error) {
+func (p *planner) storm(at Location) (Fault, error) {
 	host, err := p.host(at)
 	if err != nil {
 		return Fault{}, err
 	}
-	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []anomaly.Cause{anomaly.Storm}, host, p.above(host))
-	f.breaks = []sim.Fault{sim.Storm{Host: host, Priority: 3}}
-	for _, from := range p.others(host)[:3] {
+	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []anomaly.Cause{anomaly.Storm}, host, p.torOf(host))
+	f.faults = []sim.Fault{sim.Storm{Host: host, Priority: 3}}
+	for _, from := range p.remoteHosts(host)[:3] {
 		f.flows = append(f.flows, p.flow(from, host))
 	}
 	return f, nil
 }
 
-// middle is the switch asked for, or one of the second tier.
-func (p *planner) middle(at Place) (model.NodeID, error) {
+// aggregationSwitch is the switch asked for, or one of the second tier.
+func (p *planner) aggregationSwitch(at Location) (model.NodeID, error) {
 	if at.set {
 		if !p.fabric.Node(at.Node).Role.IsSwitch() {
 			return 0, fmt.Errorf("%s is a host, want a switch", p.name(at.Node))
@@ -172,7 +172,7 @@ func (p *planner) middle(at Place) (model.NodeID, error) {
 			list = append(list, id)
 		}
 	}
-	return pick(p, list), nil
+	return pickOne(p, list), nil
 }
 
 // victims draws a host below a switch, or any other if nothing is below it, and
@@ -180,7 +180,7 @@ func (p *planner) middle(at Place) (model.NodeID, error) {
 func (p *planner) victims(sw model.NodeID) (to model.NodeID, from []model.NodeID) {
 	var below []model.NodeID
 	for _, h := range p.fabric.Hosts() {
-		tor := p.above(h)
+		tor := p.torOf(h)
 		if tor == sw || slices.ContainsFunc(p.fabric.Node(tor).Ports, func(q topo.Port) bool { return q.Peer.Node == sw }) {
 			below = append(below, h)
 		}
@@ -188,26 +188,26 @@ func (p *planner) victims(sw model.NodeID) (to model.NodeID, from []model.NodeID
 	if len(below) == 0 {
 		below = p.fabric.Hosts()
 	}
-	to = pick(p, below)
-	return to, p.others(to)
+	to = pickOne(p, below)
+	return to, p.remoteHosts(to)
 }
 
-func (p *planner) blackhole(at Place) (Fault, error) {
-	sw, err := p.middle(at)
+func (p *planner) blackhole(at Location) (Fault, error) {
+	sw, err := p.aggregationSwitch(at)
 	if err != nil {
 		return Fault{}, err
 	}
 	to, from := p.victims(sw)
 	f := p.fault("blackhole", fmt.Sprintf("%s drops everything for %s", p.name(sw), p.name(to)), []anomaly.Cause{anomaly.Blackhole}, sw)
-	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: p.prefix(to)}}}}
+	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: p.prefix(to)}}}}
 	for _, h := range from[:min(8, len(from))] {
 		f.flows = append(f.flows, p.flow(h, to))
 	}
 	return f, nil
 }
 
-func (p *planner) loop(at Place) (Fault, error) {
-	sw, err := p.middle(at)
+func (p *planner) loop(at Location) (Fault, error) {
+	sw, err := p.aggregationSwitch(at)
 	if err != nil {
 		return Fault{}, err
 	}
@@ -215,45 +215,45 @@ func (p *planner) loop(at Place) (Fault, error) {
 	// A neighbour below that has no business with the host.
 	var back []model.NodeID
 	for _, q := range p.fabric.Node(sw).Ports {
-		if p.fabric.Node(q.Peer.Node).Role.IsSwitch() && q.Peer.Node != p.above(to) {
+		if p.fabric.Node(q.Peer.Node).Role.IsSwitch() && q.Peer.Node != p.torOf(to) {
 			back = append(back, q.Peer.Node)
 		}
 	}
 	if len(back) == 0 {
 		return Fault{}, fmt.Errorf("%s has no second switch beside it", p.name(sw))
 	}
-	other := pick(p, back)
+	other := pickOne(p, back)
 	f := p.fault("loop", fmt.Sprintf("%s and %s send packets for %s to each other", p.name(sw), p.name(other), p.name(to)),
 		[]anomaly.Cause{anomaly.Loop}, sw, other)
-	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
+	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
 		{Switch: sw, To: p.prefix(to), Via: []model.NodeID{other}},
 		{Switch: other, To: p.prefix(to), Via: []model.NodeID{sw}},
 	}}}
-	f.mend = []model.NodeID{sw, other}
+	f.resetAfter = []model.NodeID{sw, other}
 	for _, h := range from[:min(6, len(from))] {
 		f.flows = append(f.flows, p.flow(h, to))
 	}
 	return f, nil
 }
 
-func (p *planner) silentDrop(at Place) (Fault, error) {
+func (p *planner) silentDrop(at Location) (Fault, error) {
 	var port model.Port
 	if at.set && at.Port != 0 {
 		port = model.Port{Node: at.Node, Port: at.Port}
 	} else {
-		sw, err := p.middle(at)
+		sw, err := p.aggregationSwitch(at)
 		if err != nil {
 			return Fault{}, err
 		}
-		port = model.Port{Node: sw, Port: pick(p, p.fabric.Node(sw).Ports).ID}
+		port = model.Port{Node: sw, Port: pickOne(p, p.fabric.Node(sw).Ports).ID}
 	}
 	peer := p.fabric.Port(port).Peer.Node
 	f := p.fault("silent-drop", fmt.Sprintf("the link from %s to %s loses 5%% of its packets", p.name(port.Node), p.name(peer)),
 		[]anomaly.Cause{anomaly.Loss}, port.Node, peer)
-	f.breaks = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
-	f.flows = p.across(port, 6)
+	f.faults = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
+	f.flows = p.flowsThrough(port, 6)
 	for i := range f.flows {
-		f.flows[i].Rate = max(f.flows[i].Rate, noticed)
+		f.flows[i].Rate = max(f.flows[i].Rate, detectableRate)
 	}
 	if len(f.flows) == 0 {
 		return Fault{}, fmt.Errorf("no way leads from %s to %s", p.name(port.Node), p.name(peer))
@@ -261,17 +261,17 @@ func (p *planner) silentDrop(at Place) (Fault, error) {
 	return f, nil
 }
 
-// noticed is how fast each of 6 flows must be for 5 % of their packets to be a
+// detectableRate is how fast each of 6 flows must be for 5 % of their packets to be a
 // handful in a slot, also where links are slow.
-const noticed = 50 * model.Mbps
+const detectableRate = 50 * model.Mbps
 
-// across draws flows whose way leads through a port.
-func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
+// flowsThrough draws flows whose way leads through a port.
+func (p *planner) flowsThrough(port model.Port, n int) (list []traffic.Flow) {
 	hosts := p.fabric.Hosts()
 	var hops []topo.Hop
 	for range 4096 {
-		from := pick(p, hosts)
-		f := p.flow(from, p.others(from)[0])
+		from := pickOne(p, hosts)
+		f := p.flow(from, p.remoteHosts(from)[0])
 		f.SrcPort = uint16(20000 + p.rng.IntN(20000))
 		key := model.FlowKey{
 			Src: p.fabric.Node(from).IPv4, Dst: p.fabric.Node(f.Dst).IPv4,
@@ -290,16 +290,16 @@ func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
 	return list
 }
 
-func (p *planner) imbalance(Place) (Fault, error) {
+func (p *planner) imbalance(Location) (Fault, error) {
 	f := p.fault("imbalance", "all switches use the same ECMP hash", []anomaly.Cause{anomaly.Imbalance})
-	f.breaks = []sim.Fault{sim.HashPolarization{}}
+	f.faults = []sim.Fault{sim.HashPolarization{}}
 	return f, nil
 }
 
 // deadlock sends what is for a host below one switch down to its neighbour and
 // up again, and the same the other way round: four queues in a circle.
-func (p *planner) deadlock(at Place) (Fault, error) {
-	agg, err := p.middle(at)
+func (p *planner) deadlock(at Location) (Fault, error) {
+	agg, err := p.aggregationSwitch(at)
 	if err != nil {
 		return Fault{}, err
 	}
@@ -322,7 +322,7 @@ func (p *planner) deadlock(at Place) (Fault, error) {
 	}
 	host := func(tor model.NodeID) model.NodeID {
 		for _, h := range p.fabric.Hosts() {
-			if p.above(h) == tor {
+			if p.torOf(h) == tor {
 				return h
 			}
 		}
@@ -332,16 +332,16 @@ func (p *planner) deadlock(at Place) (Fault, error) {
 	f := p.fault("deadlock", fmt.Sprintf("wrong routes for %s and %s close a circle through %s, %s, %s and %s",
 		p.name(h0), p.name(h1), p.name(agg), p.name(t1), p.name(agg2), p.name(t0)),
 		[]anomaly.Cause{anomaly.Deadlock, anomaly.WrongRoute}, agg, agg2, t0, t1)
-	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
+	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
 		{Switch: agg, To: p.prefix(h0), Via: []model.NodeID{t1}},
 		{Switch: t1, To: p.prefix(h0), Via: []model.NodeID{agg2}},
 		{Switch: agg2, To: p.prefix(h1), Via: []model.NodeID{t0}},
 		{Switch: t0, To: p.prefix(h1), Via: []model.NodeID{agg}},
 	}}}
-	f.mend = []model.NodeID{agg, agg2, t0, t1}
+	f.resetAfter = []model.NodeID{agg, agg2, t0, t1}
 	rate := p.fabric.Node(h0).Ports[0].Rate
 	var far []model.NodeID
-	for _, h := range p.others(h0) {
+	for _, h := range p.remoteHosts(h0) {
 		if p.fabric.Node(h).Pod != p.fabric.Node(h0).Pod {
 			far = append(far, h)
 		}

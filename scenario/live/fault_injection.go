@@ -12,7 +12,7 @@ import (
 
 // FaultKinds is part of api.Lab.
 func (s *System) FaultKinds() (list []api.FaultKind) {
-	for _, k := range Kinds() {
+	for _, k := range FaultKinds() {
 		target := k.On
 		if target == "" {
 			target = "fabric"
@@ -76,7 +76,7 @@ func (s *System) faultView(f *Injected) api.Fault {
 	case f.Found:
 		ms := float64(f.FoundAt.Sub(f.At)) / float64(time.Millisecond)
 		out.Verdict, out.Got, out.FoundMs, out.Incident = "right", in.cause.String(), &ms, "i"+strconv.FormatUint(f.Incident, 10)
-	case now > f.At.Add(f.For+slack):
+	case now > f.At.Add(f.For+reportDelay):
 		out.Verdict = "missed"
 	}
 	return out

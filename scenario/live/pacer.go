@@ -73,7 +73,7 @@ func (s demoInput) Run(ctx context.Context) error {
 		now := time.Now()
 		if s.faultInterval > 0 && now.After(nextFault) {
 			nextFault = nextFault.Add(s.faultInterval)
-			if _, err := s.director.Inject(Kinds()[kind%len(Kinds())].Name, Anywhere, faultDuration); err != nil {
+			if _, err := s.director.Inject(FaultKinds()[kind%len(FaultKinds())].Name, Anywhere, faultDuration); err != nil {
 				return fmt.Errorf("live: programme: %w", err)
 			}
 			kind++

@@ -66,17 +66,17 @@ func TestProgrammeIsFound(t *testing.T) {
 	for _, cfg := range runs {
 		t.Run(fmt.Sprintf("%v seed %d", cfg.Rate, cfg.Seed), func(t *testing.T) {
 			l, d := watched(t, cfg)
-			s, err := d.Programme(context.Background(), nil)
+			s, err := d.RunProgramme(context.Background(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range s.Report(l, d).Faults {
+			for _, f := range s.Describe(l, d).Faults {
 				t.Logf("%-12s %-8s found %v after %v ms as %s by %s", f.Kind, f.Where, f.Found, f.FoundAfterMs, f.Cause, f.Sources)
 				if !f.Found {
 					t.Errorf("%s was missed: %s", f.Kind, f.What)
 				}
 			}
-			for _, in := range s.Invented {
+			for _, in := range s.FalseAlarms {
 				t.Errorf("incident %d was invented: %v at %s: %s", in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
 			}
 		})
@@ -114,7 +114,7 @@ func TestQuietFabricHasNoIncidents(t *testing.T) {
 	for _, cfg := range []Config{small(5), slow(4)} {
 		l, d := watched(t, cfg)
 		pass(t, l, race.Less(200*time.Millisecond, 30*time.Millisecond))
-		for _, in := range d.Score().Invented {
+		for _, in := range d.Score().FalseAlarms {
 			t.Errorf("%v: incident %d: %v at %s: %s", cfg.Rate, in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
 		}
 		if n := l.net.Flows(); n > 20_000 {
@@ -134,7 +134,7 @@ func TestSeedsReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(t, l, 40*time.Millisecond)
-		b, err := json.Marshal(d.Score().Report(l, d))
+		b, err := json.Marshal(d.Score().Describe(l, d))
 		if err != nil {
 			t.Fatal(err)
 		}

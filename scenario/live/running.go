@@ -133,7 +133,7 @@ func (r *Running) controllerConfig() control.Config {
 		cfg.Traces.Trace.CloseAfter = time.Millisecond
 	}
 	cfg.Traces.Trace.RouteSettle = cfg.Traces.Trace.CloseAfter
-	cfg.Traces.All, cfg.Traces.Window = o.KeepAllTraces, 0
+	cfg.Traces.KeepAll, cfg.Traces.Window = o.KeepAllTraces, 0
 	if cfg.Traces.Period = o.CounterPeriod; o.CounterPeriod == 0 {
 		cfg.Traces.Period = time.Duration(s.Base) + 2*s.Duration + time.Second // longer than any run
 	}
@@ -142,9 +142,9 @@ func (r *Running) controllerConfig() control.Config {
 		cfg.Traces.Memory = 512 * model.MiB
 	}
 	cfg.Causes.MaxRequests = 1 << 16
-	cfg.Ports.Board.Skew = max(cfg.Ports.Board.Skew, maxSkew(s))
-	cfg.Ports.Board.MaxAge += cfg.Ports.Board.Skew
-	cfg.Ports.Keep = 1 << 20
+	cfg.Ports.States.Skew = max(cfg.Ports.States.Skew, maxSkew(s))
+	cfg.Ports.States.MaxAge += cfg.Ports.States.Skew
+	cfg.Ports.KeepWindows = 1 << 20
 	for _, all := range r.sim.session.Programs {
 		for _, p := range all {
 			switch p := p.(type) {

@@ -14,12 +14,12 @@ import (
 type Score struct {
 	Faults   []*Injected
 	Missed   int
-	Invented []Invented
+	FalseAlarms []FalseAlarm
 }
 
-// Invented is an incident that no fault explains, or that names another cause
+// FalseAlarm is an incident that no fault explains, or that names another cause
 // than the fault's.
-type Invented struct {
+type FalseAlarm struct {
 	ID    uint64
 	Cause anomaly.Cause
 	Place model.Port
@@ -34,7 +34,7 @@ type Invented struct {
 func (d *Director) Score() (s Score) {
 	s.Faults = d.faults
 	for _, f := range d.faults {
-		if f.Found = f.Found && d.stands(f); !f.Found {
+		if f.Found = f.Found && d.findIncident(f); !f.Found {
 			s.Missed++
 		}
 	}
@@ -42,28 +42,28 @@ func (d *Director) Score() (s Score) {
 		if in.into != 0 || in.severity == anomaly.Notice {
 			continue
 		}
-		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
+		one := FalseAlarm{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
 		right := false
 		for _, f := range d.faults {
-			if f.about(in) {
+			if f.concerns(in) {
 				one.Fault = f
 				right = right || slices.Contains(f.Causes, in.cause)
 			}
 		}
 		if !right {
-			s.Invented = append(s.Invented, one)
+			s.FalseAlarms = append(s.FalseAlarms, one)
 		}
 	}
-	slices.SortFunc(s.Invented, func(a, b Invented) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(s.FalseAlarms, func(a, b FalseAlarm) int { return int(a.ID) - int(b.ID) })
 	return s
 }
 
-// stands tells whether an incident names the right cause of a fault in the end,
+// findIncident tells whether an incident names the right cause of a fault in the end,
 // and notes which.
-func (d *Director) stands(f *Injected) bool {
+func (d *Director) findIncident(f *Injected) bool {
 	best := uint64(0)
 	for id, in := range d.incidents {
-		if in.into == 0 && f.about(in) && slices.Contains(f.Causes, in.cause) && (best == 0 || id < best) {
+		if in.into == 0 && f.concerns(in) && slices.Contains(f.Causes, in.cause) && (best == 0 || id < best) {
 			best = id
 		}
 	}
@@ -73,13 +73,13 @@ func (d *Director) stands(f *Injected) bool {
 	return best != 0
 }
 
-// Report is a score in words.
+// Describe is a score in words.
 type Report struct {
 	Faults   []FaultReport    `json:"faults"`
 	Missed   int              `json:"missed"`
-	Invented []InventedReport `json:"invented"`
-	Right    bool             `json:"right"` // none missed, none invented
-	Fabric   time.Duration    `json:"fabric_ns"`
+	FalseAlarms []FalseAlarmReport `json:"invented"`
+	AllFound    bool             `json:"right"` // none missed, none invented
+	Simulated   time.Duration    `json:"fabric_ns"`
 	Hops     int64            `json:"packet_hops"`
 }
 
@@ -94,18 +94,18 @@ type FaultReport struct {
 	Sources      string  `json:"sources"`
 }
 
-// InventedReport is an incident too many.
-type InventedReport struct {
+// FalseAlarmReport is an incident too many.
+type FalseAlarmReport struct {
 	Cause string `json:"cause"`
 	Place string `json:"place"`
 	Text  string `json:"text"`
 	About string `json:"about,omitempty"` // the fault that it misreads
 }
 
-// Report puts a score into the words of the lab's fabric.
-func (s Score) Report(l *Simulation, d *Director) Report {
+// Describe puts a score into the words of the lab's fabric.
+func (s Score) Describe(l *Simulation, d *Director) Report {
 	name := func(id model.NodeID) string { return l.fabric.Node(id).Name }
-	r := Report{Missed: s.Missed, Right: s.Missed == 0 && len(s.Invented) == 0, Fabric: time.Duration(l.Now()), Hops: l.net.Counts.Hops, Invented: []InventedReport{}}
+	r := Report{Missed: s.Missed, AllFound: s.Missed == 0 && len(s.FalseAlarms) == 0, Simulated: time.Duration(l.Now()), Hops: l.net.Counts.Hops, FalseAlarms: []FalseAlarmReport{}}
 	for _, f := range s.Faults {
 		one := FaultReport{Kind: f.Kind, What: f.What, Where: "everywhere", Found: f.Found}
 		if len(f.Nodes) > 0 {
@@ -121,12 +121,12 @@ func (s Score) Report(l *Simulation, d *Director) Report {
 		}
 		r.Faults = append(r.Faults, one)
 	}
-	for _, in := range s.Invented {
-		one := InventedReport{Cause: in.Cause.String(), Place: control.LocationName(l.fabric, in.Place), Text: in.Text}
+	for _, in := range s.FalseAlarms {
+		one := FalseAlarmReport{Cause: in.Cause.String(), Place: control.LocationName(l.fabric, in.Place), Text: in.Text}
 		if in.Fault != nil {
 			one.About = in.Fault.Kind
 		}
-		r.Invented = append(r.Invented, one)
+		r.FalseAlarms = append(r.FalseAlarms, one)
 	}
 	return r
 }

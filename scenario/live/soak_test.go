@@ -48,11 +48,11 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 	defer l.Close()
 	d = NewDirector(l)
-	d.remember = len(Kinds())
+	d.maxFaults = len(FaultKinds())
 
 	round := func() (heap uint64) {
 		records := 0
-		for _, k := range Kinds() {
+		for _, k := range FaultKinds() {
 			if _, err := d.Inject(k.Name, Anywhere, 20*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,7 @@ func set(sw model.NodeID, start model.Time, length time.Duration) *flows.Flowset
 // loses some: every one that comes is in its slot.
 func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		g := gather{length: slot, wait: 3}
+		g := slotGatherer{length: slot, wait: 3}
 		type item struct {
 			at   int64
 			slot int64
@@ -43,7 +43,7 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 		slices.SortStableFunc(items, func(a, b item) int { return int(a.at - b.at) })
 		next, given := int64(0), 0
 		take := func() {
-			n, sets := g.take()
+			n, sets := g.takeSlot()
 			if n != next {
 				rt.Fatalf("slot %d given out; want %d", n, next)
 			}
@@ -51,7 +51,7 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 			given += len(sets)
 		}
 		for _, it := range items {
-			g.add(0, it.fs)
+			g.addFlowset(0, it.fs)
 			for g.complete() {
 				take()
 			}
@@ -60,7 +60,7 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 			}
 			g.tick(model.Time(it.at) * model.Time(ms))
 		}
-		for g.left() {
+		for g.hasSlot() {
 			take()
 		}
 		total := 0
@@ -77,26 +77,26 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 // TestGatherLooksAtAllBeforeItJudges: a collector that did not look for long
 // finds many slots of one switch before the first of the next.
 func TestGatherLooksAtAllBeforeItJudges(t *testing.T) {
-	g := gather{length: slot, wait: 3}
+	g := slotGatherer{length: slot, wait: 3}
 	const slots, switches = 20, 5
 	given := 0
 	for look := range 2 {
 		first := g.newest + 1
 		for sw := range model.NodeID(switches) {
 			for n := range int64(slots) {
-				g.add(0, set(sw, model.Time((first+n)*int64(slot)), slot))
+				g.addFlowset(0, set(sw, model.Time((first+n)*int64(slot)), slot))
 			}
 		}
 		for again := range 3 { // finds nothing new
 			g.tick(model.Time(10*look+again) * model.Time(slot))
 			for g.complete() || g.overdue() {
-				_, sets := g.take()
+				_, sets := g.takeSlot()
 				given += len(sets)
 			}
 		}
 	}
-	for g.left() {
-		_, sets := g.take()
+	for g.hasSlot() {
+		_, sets := g.takeSlot()
 		given += len(sets)
 	}
 	if given != 2*slots*switches || g.late != 0 {
@@ -105,19 +105,19 @@ func TestGatherLooksAtAllBeforeItJudges(t *testing.T) {
 }
 
 func TestGatherCountsWhatItCannotPlace(t *testing.T) {
-	g := gather{length: slot, wait: 1}
+	g := slotGatherer{length: slot, wait: 1}
 	at := func(n int64) model.Time { return model.Time(n * int64(slot)) }
-	g.add(0, set(1, at(5), slot))
-	g.add(0, set(1, at(7), slot))
+	g.addFlowset(0, set(1, at(5), slot))
+	g.addFlowset(0, set(1, at(7), slot))
 	for n := range int64(3) {
 		g.tick(at(8 + n))
 	}
 	for g.overdue() {
-		g.take()
+		g.takeSlot()
 	}
-	g.add(0, set(2, at(5), slot))
-	g.add(0, set(1, at(8), slot/2))
-	g.add(0, set(1, at(8+far), slot))
+	g.addFlowset(0, set(2, at(5), slot))
+	g.addFlowset(0, set(1, at(8), slot/2))
+	g.addFlowset(0, set(1, at(8+far), slot))
 	if g.late != 1 || g.odd != 2 {
 		t.Errorf("%d late, %d odd; want 1 and 2", g.late, g.odd)
 	}
@@ -126,9 +126,9 @@ func TestGatherCountsWhatItCannotPlace(t *testing.T) {
 // TestGatherGoesByTheCollectorsClock: neither a clock that is ahead nor one that
 // was never set, nor a long silence, makes flowsets of the others useless.
 func TestGatherGoesByTheCollectorsClock(t *testing.T) {
-	g := gather{length: slot, wait: 1, skew: slot}
+	g := slotGatherer{length: slot, wait: 1, skew: slot}
 	const now = model.Time(1_800_000_000 * time.Second)
-	add := func(sw model.NodeID, at model.Time, of model.Time) { g.add(at, set(sw, of, slot)) }
+	add := func(sw model.NodeID, at model.Time, of model.Time) { g.addFlowset(at, set(sw, of, slot)) }
 	add(9, now, now.Add(time.Second)) // ahead
 	add(8, now, 0)                    // counts from its start
 	given := 0
@@ -141,7 +141,7 @@ func TestGatherGoesByTheCollectorsClock(t *testing.T) {
 			add(9, at, at.Add(time.Second))
 			add(8, at, model.Time(i)*model.Time(slot))
 			for g.complete() || g.overdue() {
-				_, sets := g.take()
+				_, sets := g.takeSlot()
 				given += len(sets)
 			}
 			g.tick(at)
@@ -149,8 +149,8 @@ func TestGatherGoesByTheCollectorsClock(t *testing.T) {
 	}
 	turn(now)
 	turn(now.Add(time.Hour))
-	for g.left() {
-		_, sets := g.take()
+	for g.hasSlot() {
+		_, sets := g.takeSlot()
 		given += len(sets)
 	}
 	// One slot of three switches is open when the hour of silence ends.

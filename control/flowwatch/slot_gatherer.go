@@ -8,14 +8,14 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// gather groups flowsets of all switches, in whatever order they come, by slot
+// slotGatherer groups flowsets of all switches, in whatever order they come, by slot
 // and gives the slots out in order: once everybody who reported lately has
 // reported this one, or when waiting is over.
-type gather struct {
+type slotGatherer struct {
 	length time.Duration
 	wait   int64
 	skew   time.Duration // a flowset may begin so long after now; 0: at any time
-	next   int64         // slot to give out next
+	next   int64         // decodeSlot to give out next
 	newest int64
 	seen   int64 // newest at a tick that is a slot's length ago, or more
 	mark   int64 // newest at the tick that will be next
@@ -23,26 +23,26 @@ type gather struct {
 	begun  bool
 	given  bool // a slot was given out: who reports is known
 	open   map[int64][]*flows.Flowset
-	heard  map[source]int64 // newest slot of each who reported lately, in time or late
-	absent map[source]bool  // of those: who has not reported next
+	heard  map[flowsetSource]int64 // newest slot of each who reported lately, in time or late
+	absent map[flowsetSource]bool  // of those: who has not reported next
 
 	late, odd uint64
 }
 
-// source is who makes flowsets: a switch, or a port of one, for one family.
-type source struct {
+// flowsetSource is who makes flowsets: a switch, or a port of one, for one family.
+type flowsetSource struct {
 	sw    model.NodeID
 	scope model.PortID
 	key   uint8 // width of keys, which is the family
 }
 
-func sourceOf(fs *flows.Flowset) source { return source{fs.Switch, fs.Scope, fs.Layout.Key} }
+func sourceOf(fs *flows.Flowset) flowsetSource { return flowsetSource{fs.Switch, fs.Scope, fs.Layout.Key} }
 
 // far is how many slots ahead of the others a flowset may be: more would make
 // as many empty slots.
 const far = 1 << 12
 
-func (g *gather) add(now model.Time, fs *flows.Flowset) {
+func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	slot := paths.SlotAt(fs.Start, fs.Length)
 	if fs.Length != g.length || g.skew > 0 && fs.Start.Sub(now) > g.skew {
 		g.odd++
@@ -50,8 +50,8 @@ func (g *gather) add(now model.Time, fs *flows.Flowset) {
 	}
 	if !g.begun {
 		g.begun = true
-		g.open, g.heard, g.absent = map[int64][]*flows.Flowset{}, map[source]int64{}, map[source]bool{}
-		g.begin(slot)
+		g.open, g.heard, g.absent = map[int64][]*flows.Flowset{}, map[flowsetSource]int64{}, map[flowsetSource]bool{}
+		g.startSlot(slot)
 	}
 	if slot > g.newest+far {
 		if g.skew == 0 { // it may be its clock that is broken
@@ -64,7 +64,7 @@ func (g *gather) add(now model.Time, fs *flows.Flowset) {
 			g.late += uint64(len(sets))
 		}
 		clear(g.open)
-		g.begin(slot)
+		g.startSlot(slot)
 	}
 	g.heard[sourceOf(fs)] = max(g.heard[sourceOf(fs)], slot)
 	if slot < g.next {
@@ -78,33 +78,33 @@ func (g *gather) add(now model.Time, fs *flows.Flowset) {
 	}
 }
 
-// begin makes a slot the first one. Who reports is not known.
-func (g *gather) begin(slot int64) {
+// startSlot makes a slot the first one. Who reports is not known.
+func (g *slotGatherer) startSlot(slot int64) {
 	g.next, g.newest, g.seen, g.mark, g.given = slot, slot, slot-1, slot-1, false
 	clear(g.heard)
 	clear(g.absent)
 }
 
 // complete tells whether everybody has reported the next slot.
-func (g *gather) complete() bool { return g.given && g.left() && len(g.absent) == 0 }
+func (g *slotGatherer) complete() bool { return g.given && g.hasSlot() && len(g.absent) == 0 }
 
 // overdue tells whether the next slot has waited long enough: others were so far
 // ahead of it a slot's length ago. What came before those has been looked at
 // since, in whatever list or batch it was.
-func (g *gather) overdue() bool { return g.left() && g.seen >= g.next+g.wait }
+func (g *slotGatherer) overdue() bool { return g.hasSlot() && g.seen >= g.next+g.wait }
 
 // tick is called when everything that has come was added.
-func (g *gather) tick(now model.Time) {
+func (g *slotGatherer) tick(now model.Time) {
 	if now.Sub(g.marked) >= g.length {
 		g.seen, g.mark, g.marked = g.mark, g.newest, now
 	}
 }
 
-// left tells whether anything was reported that was not given out.
-func (g *gather) left() bool { return g.begun && g.next <= g.newest }
+// hasSlot tells whether anything was reported that was not given out.
+func (g *slotGatherer) hasSlot() bool { return g.begun && g.next <= g.newest }
 
-// take gives out the next slot. One of which nothing came is empty.
-func (g *gather) take() (int64, []*flows.Flowset) {
+// takeSlot gives out the next slot. One of which nothing came is empty.
+func (g *slotGatherer) takeSlot() (int64, []*flows.Flowset) {
 	slot, sets := g.next, g.open[g.next]
 	delete(g.open, slot)
 	g.next++

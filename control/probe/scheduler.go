@@ -20,14 +20,14 @@ type Injector interface {
 // Config says how probes are sent.
 type Config struct {
 	Interval time.Duration // between two probes of a question
-	Captured int           // bytes of a frame that mirrors and traces keep
+	CapturedBytes int           // bytes of a frame that mirrors and traces keep
 	Levels   Levels
 }
 
 // DefaultConfig sends ten thousand probes a second and expects mirrors cut to
 // what inswitch/mirror cuts them to.
 func DefaultConfig() Config {
-	return Config{Interval: 100 * time.Microsecond, Captured: 128, Levels: DefaultLevels()}
+	return Config{Interval: 100 * time.Microsecond, CapturedBytes: 128, Levels: DefaultLevels()}
 }
 
 // Check complains about what cannot work.
@@ -35,8 +35,8 @@ func (c *Config) Check() error {
 	switch {
 	case c.Interval <= 0:
 		return fmt.Errorf("probe: interval %v, want more than 0", c.Interval)
-	case !(c.Levels.Mirrors > 0 && c.Levels.Mirrors < 1) || !(c.Levels.Alike > 0 && c.Levels.Alike < 1):
-		return fmt.Errorf("probe: levels %v and %v, want them between 0 and 1", c.Levels.Mirrors, c.Levels.Alike)
+	case !(c.Levels.Mirrors > 0 && c.Levels.Mirrors < 1) || !(c.Levels.Homogeneity > 0 && c.Levels.Homogeneity < 1):
+		return fmt.Errorf("probe: levels %v and %v, want them between 0 and 1", c.Levels.Mirrors, c.Levels.Homogeneity)
 	}
 	return nil
 }
@@ -45,43 +45,43 @@ func (c *Config) Check() error {
 type Question interface {
 	// plan says who sends what, and how many of all patterns together.
 	plan() (host model.NodeID, packets []prober.Packet, count uint32)
-	// take reads the trace of a probe, by its number, which it must not keep.
-	take(number uint32, t *trace.Trace)
+	// addTrace reads the trace of a probe, by its number, which it must not keep.
+	addTrace(number uint32, t *trace.Trace)
 }
 
-// Desk asks questions and gives each the traces of its probes.
-type Desk struct {
+// Scheduler asks questions and gives each the traces of its probes.
+type Scheduler struct {
 	cfg    Config
 	intent *topo.Intent
 	in     Injector
 	series uint32
-	open   map[uint32]asked
-	heard  []bool // by node: a mirror of it was in some trace
+	open   map[uint32]openQuestion
+	mirrored  []bool // by node: a mirror of it was in some trace
 
-	// Strange counts traces of probes that no open question has sent.
-	Strange uint64
+	// Unmatched counts traces of probes that no open question has sent.
+	Unmatched uint64
 }
 
-type asked struct {
+type openQuestion struct {
 	Question
 	host model.NodeID
 }
 
-// NewDesk makes a desk. Questions read the intended routes to choose probes
+// NewScheduler makes a desk. Questions read the intended routes to choose probes
 // that go the way of the flow in question.
-func NewDesk(cfg Config, intent *topo.Intent, in Injector) (*Desk, error) {
+func NewScheduler(cfg Config, intent *topo.Intent, in Injector) (*Scheduler, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Desk{cfg: cfg, intent: intent, in: in, open: map[uint32]asked{}, heard: make([]bool, len(intent.At(0).Fabric().Nodes()))}, nil
+	return &Scheduler{cfg: cfg, intent: intent, in: in, open: map[uint32]openQuestion{}, mirrored: make([]bool, len(intent.At(0).Fabric().Nodes()))}, nil
 }
 
-// Ask begins a question and returns how long its probes take; the answer is
+// Start begins a question and returns how long its probes take; the answer is
 // there when their traces have closed after that.
-func (d *Desk) Ask(q Question) (time.Duration, error) { return d.AskEvery(q, d.cfg.Interval) }
+func (d *Scheduler) Start(q Question) (time.Duration, error) { return d.StartEvery(q, d.cfg.Interval) }
 
-// AskEvery is Ask with another interval between two probes.
-func (d *Desk) AskEvery(q Question, interval time.Duration) (time.Duration, error) {
+// StartEvery is Ask with another interval between two probes.
+func (d *Scheduler) StartEvery(q Question, interval time.Duration) (time.Duration, error) {
 	if interval <= 0 {
 		return 0, fmt.Errorf("probe: interval %v, want more than 0", interval)
 	}
@@ -90,8 +90,8 @@ func (d *Desk) AskEvery(q Question, interval time.Duration) (time.Duration, erro
 	}
 	host, packets, count := q.plan()
 	for i := range packets {
-		if n := packets[i].StampEnd(); n > d.cfg.Captured {
-			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Tunnels), n, d.cfg.Captured)
+		if n := packets[i].StampEnd(); n > d.cfg.CapturedBytes {
+			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Tunnels), n, d.cfg.CapturedBytes)
 		}
 	}
 	id := d.series + 1
@@ -99,16 +99,16 @@ func (d *Desk) AskEvery(q Question, interval time.Duration) (time.Duration, erro
 		return 0, err
 	}
 	d.series = id
-	d.open[id] = asked{q, host}
+	d.open[id] = openQuestion{q, host}
 	return time.Duration(count) * interval, nil
 }
 
-// Take reads a trace, and tells whether it is one of a probe. It keeps nothing
-// of it. Traces of other packets tell of which switches there is news at all.
-func (d *Desk) Take(t *trace.Trace) bool {
+// MatchTrace reads a trace, and tells whether it is one of a probe. It keeps nothing
+// hasPrefix it. Traces of other packets tell of which switches there is news at all.
+func (d *Scheduler) MatchTrace(t *trace.Trace) bool {
 	for i := range t.Hops {
-		if id := int(t.Hops[i].Switch); id < len(d.heard) {
-			d.heard[id] = true
+		if id := int(t.Hops[i].Switch); id < len(d.mirrored) {
+			d.mirrored[id] = true
 		}
 	}
 	s, err := probe.FindStamp(t.Frame)
@@ -117,15 +117,15 @@ func (d *Desk) Take(t *trace.Trace) bool {
 	}
 	q, ok := d.open[s.Series]
 	if !ok || q.host != s.Origin {
-		d.Strange++
+		d.Unmatched++
 		return true
 	}
-	q.take(s.Number, t)
+	q.addTrace(s.Number, t)
 	return true
 }
 
 // Close ends a question: later traces of its probes are strange.
-func (d *Desk) Close(q Question) {
+func (d *Scheduler) Close(q Question) {
 	for id, a := range d.open {
 		if a.Question == q {
 			delete(d.open, id)

@@ -66,7 +66,7 @@ func sizeOf(t *trace.Trace) int {
 	return int(unsafe.Sizeof(*t)+unsafe.Sizeof(kept{})) + len(t.Hops)*int(unsafe.Sizeof(trace.Hop{})) + len(t.Frame)
 }
 
-// add keeps a trace, which nobody may change any more. One that is larger than
+// lockAndAdd keeps a trace, which nobody may change any more. One that is larger than
 // the whole bound is counted as evicted.
 func (s *store) add(t *trace.Trace) {
 	c, size := classOf(t), sizeOf(t)

@@ -19,7 +19,7 @@ type Marker interface {
 	Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error
 }
 
-// Mark is what somebody asked for with EnableDbg.
+// Mark is what somebody asked for with EnableDebug.
 type Mark struct {
 	Servers []string `json:"servers"`
 	Filter  string   `json:"filter"`
@@ -28,21 +28,21 @@ type Mark struct {
 // ErrNoMarker says that there are no hosts that could mark packets.
 var ErrNoMarker = errors.New("tracewatch: nobody marks packets here")
 
-// EnableDbg makes servers mark the packets that a filter chooses, from now on.
+// EnableDebug makes servers mark the packets that a filter chooses, from now on.
 // No server named means all of them.
-func (w *Watch) EnableDbg(servers []string, text string) error {
-	hosts, f, err := w.ask(servers, text)
+func (w *Watch) EnableDebug(servers []string, text string) error {
+	hosts, f, err := w.resolveMark(servers, text)
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.marks) >= w.cfg.Named {
-		return fmt.Errorf("%w debug mark beside %d", ErrFull, w.cfg.Named)
+	if len(w.marks) >= w.cfg.MaxNamed {
+		return fmt.Errorf("%w debug mark beside %d", ErrFull, w.cfg.MaxNamed)
 	}
 	done := Mark{Filter: f.String()}
 	for _, id := range hosts {
-		if w.marked(id, done.Filter) {
+		if w.isMarked(id, done.Filter) {
 			continue
 		}
 		if err = w.marker.Mark(id, f); err != nil {
@@ -57,10 +57,10 @@ func (w *Watch) EnableDbg(servers []string, text string) error {
 	return err
 }
 
-// DisableDbg ends what EnableDbg began with the same filter. No server named
+// DisableDebug ends what EnableDebug began with the same filter. No server named
 // means all of them.
-func (w *Watch) DisableDbg(servers []string, text string) error {
-	hosts, f, err := w.ask(servers, text)
+func (w *Watch) DisableDebug(servers []string, text string) error {
+	hosts, f, err := w.resolveMark(servers, text)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (w *Watch) DisableDbg(servers []string, text string) error {
 	defer w.mu.Unlock()
 	canonical := f.String()
 	for _, id := range hosts {
-		if !w.marked(id, canonical) {
+		if !w.isMarked(id, canonical) {
 			continue
 		}
 		name := w.fabric.Node(id).Name
@@ -96,13 +96,13 @@ func (w *Watch) Marks() []Mark {
 	return list
 }
 
-func (w *Watch) marked(id model.NodeID, canonical string) bool {
+func (w *Watch) isMarked(id model.NodeID, canonical string) bool {
 	name := w.fabric.Node(id).Name
 	return slices.ContainsFunc(w.marks, func(m Mark) bool { return m.Filter == canonical && slices.Contains(m.Servers, name) })
 }
 
-// ask reads what both commands are given.
-func (w *Watch) ask(servers []string, text string) ([]model.NodeID, *filter.Filter[headers.Frame], error) {
+// resolveMark reads what both commands are given.
+func (w *Watch) resolveMark(servers []string, text string) ([]model.NodeID, *filter.Filter[headers.Frame], error) {
 	if w.marker == nil {
 		return nil, nil, ErrNoMarker
 	}
