@@ -57,8 +57,19 @@ func (r *Result) judge(x *session) {
 	for _, j := range x.judgeTraces() {
 		r.expected(j)
 	}
-	if r.Verdict == Pass && slices.ContainsFunc(faultFigures, func(f string) bool { return !hasExpectation[f] && all[f] > 0 }) {
-		r.Verdict = UnexpectedFault
+	if r.Verdict == Pass {
+		r.judgeFaults(all, hasExpectation)
+	}
+}
+
+// judgeFaults notes the faults that the scenario has no expectation about.
+func (r *Result) judgeFaults(all map[string]float64, hasExpectation map[string]bool) {
+	for _, name := range faultFigures {
+		if v := all[name]; v > 0 && !hasExpectation[name] {
+			r.Verdict = UnexpectedFault
+			f := figures[name]
+			r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("unexpected fault: %s %s", name, f.show(name, v)))
+		}
 	}
 }
 
