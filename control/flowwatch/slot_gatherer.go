@@ -8,35 +8,37 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// slotGatherer groups flowsets of all switches, in whatever order they come, by slot
-// and gives the slots out in order: once everybody who reported lately has
-// reported this one, or when waiting is over.
+// slotGatherer groups flowsets of all switches, in any order of arrival, by slot and
+// returns the slots in order: when every recent reporter has reported a slot, or
+// when its wait is over.
 type slotGatherer struct {
 	length time.Duration
 	wait   int64
-	skew   time.Duration // a flowset may begin so long after now; 0: at any time
-	next   int64         // decodeSlot to give out next
+	skew   time.Duration // how long after now a flowset may begin; 0: no limit
+	next   int64         // slot to return next
 	newest int64
 	seen   int64 // newest at a tick that is a slot's length ago, or more
 	mark   int64 // newest at the tick that will be next
 	marked model.Time
 	begun  bool
-	given  bool // a slot was given out: who reports is known
+	given  bool // a slot was returned: the reporters are known
 	open   map[int64][]*flows.Flowset
-	heard  map[flowsetSource]int64 // newest slot of each who reported lately, in time or late
-	absent map[flowsetSource]bool  // of those: who has not reported next
+	heard  map[flowsetSource]int64 // newest slot of each recent reporter, in time or late
+	absent map[flowsetSource]bool  // of those: the ones that have not reported next
 
 	late, odd uint64
 }
 
-// flowsetSource is who makes flowsets: a switch, or a port of one, for one family.
+// flowsetSource makes flowsets: a switch, or a port of one, for one address family.
 type flowsetSource struct {
 	sw    model.NodeID
 	scope model.PortID
 	key   uint8 // width of keys, which is the family
 }
 
-func sourceOf(fs *flows.Flowset) flowsetSource { return flowsetSource{fs.Switch, fs.Scope, fs.Layout.Key} }
+func sourceOf(fs *flows.Flowset) flowsetSource {
+	return flowsetSource{fs.Switch, fs.Scope, fs.Layout.Key}
+}
 
 // far is how many slots ahead of the others a flowset may be: more would make
 // as many empty slots.
@@ -54,12 +56,12 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 		g.startSlot(slot)
 	}
 	if slot > g.newest+far {
-		if g.skew == 0 { // it may be its clock that is broken
+		if g.skew == 0 { // its clock may be wrong
 			g.odd++
 			return
 		}
-		// It is not ahead of the collector: the others were behind, or nobody
-		// has reported for long. What they said stands far away in time.
+		// It is not ahead of the collector: the others lag, or no switch has
+		// reported for long. Their slots are far in the past.
 		for _, sets := range g.open {
 			g.late += uint64(len(sets))
 		}
@@ -78,32 +80,32 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	}
 }
 
-// startSlot makes a slot the first one. Who reports is not known.
+// startSlot makes a slot the first one. The reporters are not known.
 func (g *slotGatherer) startSlot(slot int64) {
 	g.next, g.newest, g.seen, g.mark, g.given = slot, slot, slot-1, slot-1, false
 	clear(g.heard)
 	clear(g.absent)
 }
 
-// complete tells whether everybody has reported the next slot.
+// complete reports whether every reporter has reported the next slot.
 func (g *slotGatherer) complete() bool { return g.given && g.hasSlot() && len(g.absent) == 0 }
 
-// overdue tells whether the next slot has waited long enough: others were so far
-// ahead of it a slot's length ago. What came before those has been looked at
-// since, in whatever list or batch it was.
+// overdue reports whether the next slot has waited long enough: others were wait
+// slots ahead of it one slot length ago. Reports that arrived before those have
+// been read since, from any list or batch.
 func (g *slotGatherer) overdue() bool { return g.hasSlot() && g.seen >= g.next+g.wait }
 
-// tick is called when everything that has come was added.
+// tick is called after all received flowsets were added.
 func (g *slotGatherer) tick(now model.Time) {
 	if now.Sub(g.marked) >= g.length {
 		g.seen, g.mark, g.marked = g.mark, g.newest, now
 	}
 }
 
-// hasSlot tells whether anything was reported that was not given out.
+// hasSlot reports whether there is a slot that was not returned.
 func (g *slotGatherer) hasSlot() bool { return g.begun && g.next <= g.newest }
 
-// takeSlot gives out the next slot. One of which nothing came is empty.
+// takeSlot returns the next slot. A slot without reports is empty.
 func (g *slotGatherer) takeSlot() (int64, []*flows.Flowset) {
 	slot, sets := g.next, g.open[g.next]
 	delete(g.open, slot)

@@ -13,16 +13,16 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Config is what a Watch goes by. Each analysis has its own part.
+// Config is the configuration of a Watch. Each analysis has a separate part.
 type Config struct {
 	Intent *topo.Intent
 	Slot   time.Duration // of the switches
-	// WaitSlots is how many slots later a slot is decoded at the latest, if not all
-	// have reported it: as long as a report may take on its way.
+	// WaitSlots is after how many slots a slot is decoded at the latest, if not all
+	// switches have reported it: as long as a report may be in flight.
 	WaitSlots int
 	// MaxSkew is how long after the collector's clock a slot may begin, by the clock
-	// of its switch: one that is ahead would make all others late. 0: the two
-	// clocks have nothing to do with each other.
+	// of its switch: one that is ahead would make all others late. 0: the clocks are
+	// unrelated.
 	MaxSkew time.Duration
 
 	Assembler flows.Config
@@ -43,10 +43,10 @@ func DefaultConfig(in *topo.Intent) Config {
 	}
 }
 
-// Slot is what was made of one slot.
+// Slot is the analysis of one slot.
 type Slot struct {
 	Map     *paths.Map
-	Decoded []flows.Decoded // of every flowset that came
+	Decoded []flows.Decoded // of every received flowset
 	Paths   []paths.Finding
 	Losses  []loss.Event
 	Spikes  []load.Microburst
@@ -56,8 +56,8 @@ type Slot struct {
 // Stats account for reports.
 type Stats struct {
 	flows.Stats
-	Late uint64 // flowsets whose slot was given out already
-	Inconsistent  uint64 // of another slot length, or from a clock that is far ahead
+	Late         uint64 // flowsets of a slot that was already analysed
+	Inconsistent uint64 // of another slot length, or from a clock that is far ahead
 }
 
 // Watch turns reports into Slots. One goroutine uses it.
@@ -66,24 +66,24 @@ type Watch struct {
 	fabric *topo.Fabric
 	asm    *flows.Assembler
 	gather slotGatherer
-	sets   []*flows.Flowset // given out by the assembler, memory used again
+	sets   []*flows.Flowset // returned by the assembler, memory reused
 	paths  *paths.Detector
 	bursts *load.BurstDetector
 	wall   model.Time
 
-	// Windows that their user cuts when it likes.
+	// Windows that their user ends.
 	Loss    *loss.Tracker
 	Balance *load.BalanceDetector
 	Sizes   *load.Sizes
 }
 
-// New makes a watch that has seen nothing.
+// New makes a watch without reports.
 func New(cfg Config) (*Watch, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("flowwatch: no intended routes, want a topo.Intent")
 	}
 	if cfg.Slot <= 0 || cfg.WaitSlots < 1 {
-		return nil, fmt.Errorf("flowwatch: slots of %v, %d to wait for; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
+		return nil, fmt.Errorf("flowwatch: slots of %v, wait of %d slots; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
 	}
 	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: slotGatherer{length: cfg.Slot, wait: int64(cfg.WaitSlots), skew: cfg.MaxSkew}}
 	var err error
@@ -108,21 +108,20 @@ func New(cfg Config) (*Watch, error) {
 
 // IngestReport takes the data of one report, which arrived at a time of the collector's
 // clock, and returns the slots that are complete by it. A report that is of no
-// use is named in the error and counted.
+// use is an error, and counted.
 func (w *Watch) IngestReport(now model.Time, data []byte) ([]*Slot, error) {
 	sets, err := w.asm.AddChunk(now, data, w.sets[:0])
 	w.sets = w.asm.Expire(now, sets)
 	return w.decodeReady(now), err
 }
 
-// SetWallClock tells what the collector's clock shows, where a caller that is behind lets
-// time pass more slowly: whose clock is ahead is judged by it.
+// SetWallClock sets the collector's clock, where the times of a lagging caller
+// advance more slowly: skew is measured by it.
 func (w *Watch) SetWallClock(now model.Time) { w.wall = now }
 
 // Tick returns the slots that need not be waited for any longer at a time of the
-// collector's clock. It is to be called often, when all reports that had come
-// were added: reports of one switch may be added long before those of another
-// that came at the same time.
+// collector's clock. Call it often, after all received reports were added: reports of
+// one switch may be added long before simultaneous ones of another.
 func (w *Watch) Tick(now model.Time) (slots []*Slot) {
 	w.gather.tick(now)
 	for w.gather.overdue() {
@@ -154,14 +153,13 @@ func (w *Watch) decodeReady(now model.Time) (slots []*Slot) {
 	return slots
 }
 
-// decodeSlot decodes the next slot and shows it to the analyses.
+// decodeSlot decodes the next slot and runs the analyses.
 func (w *Watch) decodeSlot() *Slot {
 	n, sets := w.gather.takeSlot()
 	m := paths.NewMap(n, w.cfg.Slot)
 	s := &Slot{Map: m}
 	if len(sets) > 0 {
-		// Routes tell where most flows went, neighbours find those that went
-		// astray.
+		// Routes give the paths of most flows; neighbours find misrouted ones.
 		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(m.Start()), sets), flows.NeighbourGuide(w.fabric, sets)}
 		s.Decoded = flows.NetDecode(sets, w.cfg.Decode, guides...)
 	}

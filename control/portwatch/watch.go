@@ -12,35 +12,35 @@ import (
 
 // Fabric is what a Watch needs of the switches.
 type Fabric interface {
-	// Active appends the switch ports that sent packets since it was last
-	// asked, each once. Counters of ports tell it.
+	// Active appends the switch ports that sent packets since the last call, each
+	// once, by their counters.
 	Active(list []model.Port) []model.Port
 	// SetShift sends a command. It may get lost without an error: a setting
 	// that matters is sent again.
 	SetShift(p model.Port, shift uint8) error
 }
 
-// Config is what a Watch goes by.
+// Config is the configuration of a Watch.
 type Config struct {
 	States coverage.Config
-	// Window is the telemetry interval: of the ports with traffic in each, how
-	// many were heard of?
+	// Window is the telemetry interval: coverage is the share of ports with traffic
+	// in it that reported.
 	Window time.Duration
 	// KeepWindows is how many windows are kept, the newest ones.
 	KeepWindows int
-	// Tuner is nil where switches label at a fixed rate. It looks whenever Tick
-	// is called, but no more often than k·T.
+	// Tuner is nil where switches label at a fixed rate. It runs at each Tick, but at
+	// most once per k·T.
 	Tuner *coverage.TunerConfig
 }
 
-// Window is a span of the collector's clock and what was heard in it.
+// Window is a span of the collector's clock and its coverage.
 type Window struct {
 	From, To model.Time
 	coverage.Window
-	Silent []model.Port // had traffic, and nothing was heard of them for as long as a window
+	Silent []model.Port // had traffic, and no report for the length of a window
 }
 
-// Stats account for what came in and what went out.
+// Stats account for reports and commands.
 type Stats struct {
 	coverage.Stats
 	Windows  uint64 // ended, kept or not
@@ -48,7 +48,7 @@ type Stats struct {
 	Unsent   uint64 // commands that the fabric refused to send
 }
 
-// Watch keeps a board, its windows and its tuner. One goroutine uses it.
+// Watch keeps port states, windows and the tuner. One goroutine uses it.
 type Watch struct {
 	cfg    Config
 	fabric Fabric
@@ -61,16 +61,16 @@ type Watch struct {
 	present []model.Port // since the window began, ascending
 	windows []Window
 	ports   map[model.Port]*coverage.Window // windows, by port
-	stats   Stats                           // of its own; the board's are its own
+	stats   Stats                           // without those of the port states
 }
 
-// New makes a watch that has heard nothing.
+// New makes a watch without reports.
 func New(cfg Config, f Fabric) (*Watch, error) {
 	if f == nil {
-		return nil, errors.New("portwatch: no fabric, want one that tells which ports are active")
+		return nil, errors.New("portwatch: no fabric, want one that reports active ports")
 	}
 	if cfg.Window <= 0 || cfg.KeepWindows < 1 {
-		return nil, fmt.Errorf("portwatch: windows of %v, %d of them kept; want more than 0, and at least 1", cfg.Window, cfg.KeepWindows)
+		return nil, fmt.Errorf("portwatch: windows of %v, %d kept; want more than 0, and at least 1", cfg.Window, cfg.KeepWindows)
 	}
 	w := &Watch{cfg: cfg, fabric: f, ports: map[model.Port]*coverage.Window{}}
 	var err error
@@ -86,12 +86,14 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 }
 
 // IngestReport takes the data of one report, which arrived at a time of the collector's
-// clock. A report that is no export is named in the error and counted; labels
-// that cannot be believed are counted.
-func (w *Watch) IngestReport(now model.Time, data []byte) error { return w.board.IngestReport(now, data) }
+// clock. A report that is not an export is an error, and counted; implausible labels
+// are counted.
+func (w *Watch) IngestReport(now model.Time, data []byte) error {
+	return w.board.IngestReport(now, data)
+}
 
-// Tick ends the window if its time is over, and has the tuner look. The first
-// call begins the first window. A call that comes late ends a longer one.
+// Tick ends the window if its time is over, and runs the tuner. The first call
+// starts the first window. A late call ends a longer one.
 func (w *Watch) Tick(now model.Time) {
 	w.active = w.fabric.Active(w.active[:0])
 	if !w.begun {
@@ -150,8 +152,8 @@ func (w *Watch) countWindow(win *Window) {
 	}
 }
 
-// PortCoverage is in how many windows a port had traffic, and in how many of those it
-// was heard of.
+// PortCoverage is in how many windows a port had traffic, and in how many of those
+// it reported.
 func (w *Watch) PortCoverage(p model.Port) coverage.Window {
 	if t := w.ports[p]; t != nil {
 		return *t
@@ -159,7 +161,7 @@ func (w *Watch) PortCoverage(p model.Port) coverage.Window {
 	return coverage.Window{}
 }
 
-// States is what is known of ports.
+// States are the port states.
 func (w *Watch) States() *coverage.PortStates { return w.board }
 
 // Windows returns the windows that are kept, in order of time. They are the

@@ -12,10 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Drops asks what becomes of a flow's packets: copies of them are injected into
-// a switch, and packets that differ in one field and go the same way beside
-// them. Where they are lost, and whether all of them are, tells the kind of
-// drop.
+// Drops finds the fate of a flow's packets: copies of them are injected into a
+// switch, together with packets that differ in one field and take the same path.
+// Where they are lost, and how many, determines the kind of drop.
 type Drops struct {
 	At model.NodeID // where probes are injected
 
@@ -26,14 +25,14 @@ type Drops struct {
 	patterns []Pattern
 	per      uint32
 	judge    *trace.Judge
-	ends     map[LossLocation]uint64 // hasPrefix lost probes
-	round    []model.NodeID   // a loop
-	hops     uint64           // that probes passed for certain
-	missing  uint64           // mirrors of them
-	early    uint64           // probes that did not get to where they begin
-	heard    []bool           // the desk's
-	seen     uint64           // probes
-	latest   uint32           // the highest number of one
+	ends     map[LossLocation]uint64 // of lost probes
+	round    []model.NodeID          // a loop
+	hops     uint64                  // that probes passed for certain
+	missing  uint64                  // mirrors of them
+	early    uint64                  // probes that did not reach the injection point
+	heard    []bool                  // the scheduler's
+	seen     uint64                  // probes
+	latest   uint32                  // the highest number of one
 }
 
 // LossLocation is a switch and the node to which it sends.
@@ -49,8 +48,8 @@ var patternsOf = []struct {
 	most  int
 }{{SrcPort, 6}, {DstPort, 2}, {Protocol, 1}, {Source, 2}, {Destination, 3}}
 
-// Drops makes the question about a flow. Probes begin at a switch, or where the
-// flow's source is attached if that is nil; per is how many of each pattern.
+// Drops makes the question about a flow. Probes are injected at a switch, or where
+// the flow's source is attached if that is nil; per is how many of each pattern.
 func (d *Scheduler) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per uint32) (*Drops, error) {
 	r := d.intent.At(now)
 	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[LossLocation]uint64{}, heard: d.mirrored}
@@ -65,7 +64,7 @@ func (d *Scheduler) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, 
 	} else {
 		first := r.ExpectedLastHops(flow.Src)
 		if len(first) == 0 {
-			return nil, fmt.Errorf("probe: %v is attached nowhere, want a switch to inject at", flow.Src)
+			return nil, fmt.Errorf("probe: %v is not attached to a switch, want a switch to inject at", flow.Src)
 		}
 		q.At = first[0]
 	}
@@ -81,9 +80,9 @@ func (d *Scheduler) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, 
 	return q, q.choosePatterns(flow)
 }
 
-// injectionPath says how a packet gets into a switch: by a host that is attached to it
-// and sends it as if it were its own, so that nothing else can go wrong on the
-// intendedPath, or else by any host, in a tunnel.
+// injectionPath is how a packet gets into a switch: from a host that is attached to
+// it and sends it as its own, so that nothing else can go wrong on the path, or
+// else from any host, in a tunnel.
 func injectionPath(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Tunnel, err error) {
 	f := r.Fabric()
 	for _, p := range f.Node(at).Ports {
@@ -98,13 +97,13 @@ func injectionPath(r *topo.Routes, at model.NodeID) (host model.NodeID, along []
 	return host, []prober.Tunnel{tunnel(f, host, at)}, nil
 }
 
-// choosePatterns makes the patterns: the flow, and others that routes lead along the
-// same switches. A pattern that went elsewhere would miss a broken link, and a
-// random loss there would look like a blackhole of 5-tuples.
+// choosePatterns makes the patterns: the flow, and others that take the same path. A
+// pattern on another path would miss a faulty link, and random loss there would
+// look like a blackhole of 5-tuples.
 func (q *Drops) choosePatterns(flow model.FlowKey) error {
 	way, err := q.intendedPath(flow)
 	if err != nil {
-		return fmt.Errorf("probe: way of %v from %s: %w", flow, q.routes.Fabric().Node(q.At).Name, err)
+		return fmt.Errorf("probe: path of %v from %s: %w", flow, q.routes.Fabric().Node(q.At).Name, err)
 	}
 	q.patterns = []Pattern{{Flow: flow}}
 	for _, vary := range patternsOf {
@@ -116,7 +115,7 @@ func (q *Drops) choosePatterns(flow model.FlowKey) error {
 				q.addPattern(vary.field, vary.most, k, way)
 			}
 		case Destination:
-			// Other destinations lead elsewhere in the end: as late as can be had.
+			// Paths to other destinations diverge in the end: as late as possible.
 			for shared := len(way); shared > 0 && q.countPatterns(Destination) == 0; shared-- {
 				for _, a := range q.otherAddresses(flow.Dst, flow) {
 					k := flow
@@ -146,8 +145,8 @@ func (q *Drops) countPatterns(f Field) (n int) {
 	return n
 }
 
-// otherAddresses are the addresses of hosts, but for the flow's own, those beside an
-// address first: packets to them go nearly the same way.
+// otherAddresses are the addresses of hosts except the flow's, those next to an
+// address first: packets to them take nearly the same path.
 func (q *Drops) otherAddresses(beside model.Addr, flow model.FlowKey) (list []model.Addr) {
 	f, at := q.routes.Fabric(), q.routes.ExpectedLastHops(beside)
 	var far []model.Addr
@@ -167,9 +166,9 @@ func (q *Drops) otherAddresses(beside model.Addr, flow model.FlowKey) (list []mo
 	return append(list, far...)
 }
 
-// addPattern makes one more pattern of a field, unless there are as many as wanted: a
-// key with the first port for which routes lead it along a way. The port that
-// is varied is the source port, or the one that the field says.
+// addPattern adds a pattern of a field, up to the limit: a key with the first port
+// for which its path is as wanted. The port that is varied is the source port, or
+// that of the field.
 func (q *Drops) addPattern(field Field, most int, k model.FlowKey, way []model.NodeID) {
 	if q.countPatterns(field) >= most {
 		return
@@ -196,11 +195,11 @@ func (q *Drops) addPattern(field Field, most int, k model.FlowKey, way []model.N
 	}
 }
 
-// portTries is how many ports are tried: one in 64 equal-cost ways is found with
-// a chance of 98 %.
+// portTries is how many ports are tried: one in 64 equal-cost paths is found with a
+// probability of 98 %.
 const portTries = 256
 
-// intendedPath is the switches that routes lead a flow along.
+// intendedPath is the switches on the path of a flow.
 func (q *Drops) intendedPath(k model.FlowKey) (list []model.NodeID, err error) {
 	path, err := q.routes.Path(k, q.At)
 	for _, h := range path {
@@ -259,30 +258,30 @@ func (q *Drops) addTrace(number uint32, t *trace.Trace) {
 	}
 }
 
-// DropAnswer says where a flow's packets are lost, and how.
+// DropAnswer is where a flow's packets are lost, and how.
 type DropAnswer struct {
 	Verdict
 	Begin model.NodeID // where probes were injected
-	// Deaf says that At sends to a switch of which nothing was heard in any trace:
-	// it is dead, or its mirrors are lost; probes cannot tell.
+	// Deaf says that At sends to a switch that is in no trace: it is down, or its
+	// mirrors are lost; probes cannot distinguish these.
 	Deaf    bool
-	At      LossLocation          // where they are lost; not of Passed and Unreached
-	Loop    []model.NodeID // hasPrefix Looping: the devices
-	Early   uint64         // probes that did not get to where they begin
+	At      LossLocation   // where they are lost; not of Passed and Unreached
+	Loop    []model.NodeID // if Looping: the devices
+	Early   uint64         // probes that did not reach the injection point
 	Mirrors Interval       // share of mirrors that are lost
 }
 
-// Answer judges the traces so far.
+// Answer evaluates the traces so far.
 func (q *Drops) Answer() DropAnswer {
-	// A probe of which nothing was seen, though a later one was, has lost all its
-	// mirrors, that of its first switch for certain.
+	// A probe that was not seen, though a later one was, has lost all its mirrors,
+	// at least that of its first switch.
 	missing, hops := q.missing, q.hops
 	if q.seen > 0 {
 		missing += uint64(q.latest) + 1 - min(q.seen, uint64(q.latest)+1)
 		hops += uint64(q.latest) + 1
 	}
-	// Bound of the chance that the mirror is lost by which a probe is seen to
-	// arrive: three and two standard deviations above what is measured.
+	// Bound of the probability that the mirror of a probe's arrival is lost: three
+	// and two standard deviations above the measured share.
 	k, n := float64(missing), float64(hops)
 	excused := min((k+2*math.Sqrt(k)+3)/(n+3), 1)
 	a := DropAnswer{
@@ -301,8 +300,8 @@ func (q *Drops) Answer() DropAnswer {
 	return a
 }
 
-// location is where most lost probes were seen last, by the judge's findings if it
-// has one: it knows which ends lost mirrors explain.
+// location is where most lost probes were seen last, by the judge's findings if
+// there are any: they exclude ends that lost mirrors explain.
 func (q *Drops) location() (at LossLocation) {
 	for _, f := range q.judge.Findings() {
 		if f.Kind != trace.Loop {
@@ -322,7 +321,7 @@ func (q *Drops) location() (at LossLocation) {
 	return at
 }
 
-// completeLocation adds where most lost probes were to go from a switch.
+// completeLocation adds the next hop of most lost probes.
 func (q *Drops) completeLocation(at LossLocation) LossLocation {
 	most := uint64(0)
 	for p, n := range q.ends {

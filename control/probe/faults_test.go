@@ -39,7 +39,7 @@ func drawFabric(t testing.TB, rng *rand.Rand) *topo.Fabric {
 }
 
 // broken is a fault, and what must be said of it: that kind of finding, at one
-// hasPrefix these switches and nowhere else.
+// of these switches and nowhere else.
 type broken struct {
 	sim.Fault
 	name string

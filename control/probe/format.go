@@ -14,10 +14,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// ParseFormat reads what probes shall look like: conditions in the style of
-// display filters, joined by &&, each of which sets a field. Fields of IP headers
-// addTrace lists, the outermost header first, and the innermost one is the probe's
-// own:
+// ParseFormat parses the format of probes: conditions in the style of display
+// filters, joined by &&, each of which sets a field. Fields of IP headers take
+// lists, the outermost header first, the innermost one is that of the probe:
 //
 //	ip.src == 10.0.0.2,10.1.0.2 && ip.dst == 10.0.9.1,10.3.0.2 && ip.proto == tcp && tcp.dstport == 80
 //
@@ -46,7 +45,7 @@ type format struct {
 	fields  map[string]field
 }
 
-// field is the values of a field, and where they stand.
+// field is the values of a field, and their position.
 type field struct {
 	at, end int
 	values  []string
@@ -60,19 +59,19 @@ var fieldNames = map[string]bool{
 	"udp.srcport": false, "udp.dstport": false, "data.len": false,
 }
 
-// errorAt is about a part of the text: problem and what is wanted, with
-// ", want " between them.
+// errorAt is an error at a part of the text: the problem, ", want ", and what is
+// wanted.
 func (f *format) errorAt(at, end int, format string, args ...any) error {
 	problem, want, _ := strings.Cut(fmt.Sprintf(format, args...), ", want ")
 	return &filter.Error{Text: f.text, At: at, End: max(at, end), Problem: problem, Want: want}
 }
 
-// fieldError is about the values of a field.
+// fieldError is an error at the values of a field.
 func (f *format) fieldError(of field, format string, args ...any) error {
 	return f.errorAt(of.at, of.end, format, args...)
 }
 
-// parseCondition reads "field == value,value" that begins at a column.
+// parseCondition parses "field == value,value" that begins at a column.
 func (f *format) parseCondition(text string, column int) error {
 	name, list, ok := strings.Cut(text, "==")
 	begin := column + len(name) - len(strings.TrimLeft(name, " \t"))
@@ -169,10 +168,10 @@ func (f *format) buildPacket() (p prober.Packet, err error) {
 	return p, nil
 }
 
-// hasPrefix tells whether there is a field of a protocol.
+// hasPrefix reports whether there is a field of a protocol.
 func (f *format) hasPrefix(prefix string) bool { return f.firstWithPrefix(prefix) >= 0 }
 
-// firstWithPrefix is where the first value of a protocol's fields stands, -1 of none.
+// firstWithPrefix is the position of the first value of a protocol's fields, or -1.
 func (f *format) firstWithPrefix(prefix string) int {
 	first := -1
 	for name, one := range f.fields {

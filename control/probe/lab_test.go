@@ -34,7 +34,7 @@ type lab struct {
 	counters  *trace.Counters
 	judge     *trace.Judge
 	keep      func(t *trace.Trace) // sees kept traces as they close
-	short     []model.FlowKey      // hasPrefix packets that did not arrive
+	short     []model.FlowKey      // of packets that did not arrive
 	rng       *rand.Rand
 }
 
@@ -119,7 +119,7 @@ func (l *lab) tick() {
 }
 
 // talk adds flows between hosts by chance, of some transports in turn, in the
-// firstWithPrefix two milliseconds.
+// first two milliseconds.
 func (l *lab) talk(t testing.TB, flows int, kinds ...traffic.Transport) {
 	t.Helper()
 	hosts := l.Fabric().Hosts()

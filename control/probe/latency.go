@@ -12,33 +12,32 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Latency asks for the round trip of a link: probes are led from one of its
-// switches to the other and back, and the first switch mirrors each of them
-// twice. Clocks of different switches are never compared.
+// Latency measures the round trip of a link: probes go from one of its switches to
+// the other and back, and the first switch mirrors each of them twice. Clocks of
+// different switches are never compared.
 //
 // By Stamps, the two times are those that the switch wrote into its mirrors.
-// Without, they are those at which mirrors came to the analyzer: both have taken
-// the same way, but not the same time. Mirrors must then leave at once, each on
-// its own.
+// Without, they are the arrival times of mirrors at the analyzer: both take the same
+// path, but not the same time. Mirrors must then leave at once, one per datagram.
 type Latency struct {
 	Near, Far model.NodeID
 	Stamps    bool
 
 	host     model.NodeID
-	own      [2]model.Addr // hasPrefix Near and Far
+	own      [2]model.Addr // of Near and Far
 	packet   prober.Packet
 	count    uint32
 	interval time.Duration
 	trips    []roundTrip
 }
 
-// roundTrip is one probe: when the near switch saw it, and saw it again.
+// roundTrip is one probe: when the near switch saw it first and again.
 type roundTrip struct {
 	number    uint32
 	out, back model.Time
 }
 
-// latencyPort is that of probes which no program waits for (discard).
+// latencyPort is the discard port: no program receives probes.
 const latencyPort = 9
 
 // Latency makes the question about the link between two switches.
@@ -47,7 +46,7 @@ func (d *Scheduler) Latency(now model.Time, near, far model.NodeID, stamps bool,
 	f := r.Fabric()
 	for _, id := range []model.NodeID{near, far} {
 		if !f.HasNode(id) || !f.Node(id).Role.IsSwitch() {
-			return nil, fmt.Errorf("probe: round trip by node %d, want two switches", id)
+			return nil, fmt.Errorf("probe: round trip at node %d, want two switches", id)
 		}
 	}
 	if len(f.Node(near).PortsTo(far)) == 0 {
@@ -73,8 +72,8 @@ func (q *Latency) plan() (model.NodeID, []prober.Packet, uint32) {
 	return q.host, []prober.Packet{q.packet}, q.count
 }
 
-// addTrace notes a trip of which both mirrors of the near switch were seen: in the
-// firstWithPrefix tunnel, and in the third.
+// addTrace notes a round trip with both mirrors of the near switch: in the first
+// tunnel, and in the third.
 func (q *Latency) addTrace(number uint32, t *trace.Trace) {
 	one := roundTrip{number: number}
 	both := 0
@@ -102,21 +101,20 @@ func (q *Latency) addTrace(number uint32, t *trace.Trace) {
 }
 
 // LatencyAnswer is the round trip of a probe: from its arrival at the near
-// switch to its arrival there again, with all that it waits in both switches.
+// switch to its next arrival there, including queueing in both switches.
 type LatencyAnswer struct {
 	Near, Far model.NodeID
 	Stamps    bool
 	Sent      uint32
-	Returned      int // there and back
+	Returned  int // probes
 	Bytes     model.Bytes
 
-	// MinProbes is what an empty link takes: the shortest trip by Stamps. Without,
-	// it is the difference of two minima: of the times at which probes came by
-	// and at which they came back, each less the number of intervals since the
-	// firstWithPrefix. Both have the least delay of the way to the analyzer in them.
+	// Min is the round trip of an idle link: the shortest by Stamps. Without, it is
+	// the difference of two minima: of the times at which probes passed and at which
+	// they returned, each less the number of intervals since the first. Both include
+	// the least delay to the analyzer.
 	Min time.Duration
-	// Mean is with what probes wait for, and Error its standard error. Half of
-	// all trips are longer than Median, one in ten is longer than P90: both by
+	// Mean includes queueing, and Error is its standard error. Median and P90 are by
 	// Stamps only.
 	Mean, Error, Median, P90 time.Duration
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Replay recovers the trace of a packet that nobody mirrored, or of which
-// mirrors were lost: the packet is injected again where its source is attached,
-// marked, a few times.
+// Replay recovers the trace of a packet that no switch mirrored, or whose mirrors
+// were lost: the packet is injected again where its source is attached, marked, a
+// few times.
 type Replay struct {
 	host   model.NodeID
 	packet prober.Packet
@@ -47,7 +47,7 @@ func (d *Scheduler) replay(now model.Time, one prober.Packet, count uint32) (*Re
 	r := d.intent.At(now)
 	first := r.ExpectedLastHops(one.Key.Src)
 	if len(first) == 0 {
-		return nil, fmt.Errorf("probe: %v is attached nowhere, want a source in the fabric", one.Key.Src)
+		return nil, fmt.Errorf("probe: %v is not attached to a switch, want a source in the fabric", one.Key.Src)
 	}
 	if count == 0 {
 		return nil, fmt.Errorf("probe: no probes, want at least one")
@@ -67,7 +67,7 @@ func (q *Replay) plan() (model.NodeID, []prober.Packet, uint32) {
 	return q.host, []prober.Packet{q.packet}, q.count
 }
 
-// addTrace keeps the fullest trace: the one of which most mirrors are there.
+// addTrace keeps the most complete trace: the one with most mirrors.
 func (q *Replay) addTrace(_ uint32, t *trace.Trace) {
 	q.seen++
 	if q.best == nil || len(t.Hops) > len(q.best.Hops) {
@@ -75,5 +75,6 @@ func (q *Replay) addTrace(_ uint32, t *trace.Trace) {
 	}
 }
 
-// Answer is the fullest trace, nil of none, and how many there were.
+// Answer returns the most complete trace, nil if there is none, and the number of
+// traces.
 func (q *Replay) Answer() (*trace.Trace, int) { return q.best, q.seen }

@@ -17,11 +17,11 @@ type Injector interface {
 	Inject(host model.NodeID, s prober.Series) error
 }
 
-// Config says how probes are sent.
+// Config is how probes are sent.
 type Config struct {
-	Interval time.Duration // between two probes of a question
+	Interval      time.Duration // between two probes of a question
 	CapturedBytes int           // bytes of a frame that mirrors and traces keep
-	Levels   Levels
+	Levels        Levels
 }
 
 // DefaultConfig sends ten thousand probes a second and expects mirrors cut to
@@ -30,7 +30,7 @@ func DefaultConfig() Config {
 	return Config{Interval: 100 * time.Microsecond, CapturedBytes: 128, Levels: DefaultLevels()}
 }
 
-// Check complains about what cannot work.
+// Check returns the first error of the configuration.
 func (c *Config) Check() error {
 	switch {
 	case c.Interval <= 0:
@@ -41,22 +41,22 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Question is what probes are sent for. It is asked once.
+// Question is what probes are sent for. It is started once.
 type Question interface {
-	// plan says who sends what, and how many of all patterns together.
+	// plan returns the sending host, the packets, and their number over all patterns.
 	plan() (host model.NodeID, packets []prober.Packet, count uint32)
 	// addTrace reads the trace of a probe, by its number, which it must not keep.
 	addTrace(number uint32, t *trace.Trace)
 }
 
-// Scheduler asks questions and gives each the traces of its probes.
+// Scheduler starts questions and gives each the traces of its probes.
 type Scheduler struct {
-	cfg    Config
-	intent *topo.Intent
-	in     Injector
-	series uint32
-	open   map[uint32]openQuestion
-	mirrored  []bool // by node: a mirror of it was in some trace
+	cfg      Config
+	intent   *topo.Intent
+	in       Injector
+	series   uint32
+	open     map[uint32]openQuestion
+	mirrored []bool // by node: a mirror of it was in some trace
 
 	// Unmatched counts traces of probes that no open question has sent.
 	Unmatched uint64
@@ -67,8 +67,8 @@ type openQuestion struct {
 	host model.NodeID
 }
 
-// NewScheduler makes a desk. Questions read the intended routes to choose probes
-// that go the way of the flow in question.
+// NewScheduler makes a scheduler. Questions read the intended routes to choose
+// probes that take the path of the flow in question.
 func NewScheduler(cfg Config, intent *topo.Intent, in Injector) (*Scheduler, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -76,11 +76,11 @@ func NewScheduler(cfg Config, intent *topo.Intent, in Injector) (*Scheduler, err
 	return &Scheduler{cfg: cfg, intent: intent, in: in, open: map[uint32]openQuestion{}, mirrored: make([]bool, len(intent.At(0).Fabric().Nodes()))}, nil
 }
 
-// Start begins a question and returns how long its probes take; the answer is
-// there when their traces have closed after that.
+// Start starts a question and returns how long its probes take; the answer is
+// complete when their traces have closed after that.
 func (d *Scheduler) Start(q Question) (time.Duration, error) { return d.StartEvery(q, d.cfg.Interval) }
 
-// StartEvery is Ask with another interval between two probes.
+// StartEvery is Start with another interval between two probes.
 func (d *Scheduler) StartEvery(q Question, interval time.Duration) (time.Duration, error) {
 	if interval <= 0 {
 		return 0, fmt.Errorf("probe: interval %v, want more than 0", interval)
@@ -91,7 +91,7 @@ func (d *Scheduler) StartEvery(q Question, interval time.Duration) (time.Duratio
 	host, packets, count := q.plan()
 	for i := range packets {
 		if n := packets[i].StampEnd(); n > d.cfg.CapturedBytes {
-			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Tunnels), n, d.cfg.CapturedBytes)
+			return 0, fmt.Errorf("probe: a probe in %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Tunnels), n, d.cfg.CapturedBytes)
 		}
 	}
 	id := d.series + 1
@@ -103,8 +103,8 @@ func (d *Scheduler) StartEvery(q Question, interval time.Duration) (time.Duratio
 	return time.Duration(count) * interval, nil
 }
 
-// MatchTrace reads a trace, and tells whether it is one of a probe. It keeps nothing
-// hasPrefix it. Traces of other packets tell of which switches there is news at all.
+// MatchTrace reads a trace, which it does not keep, and reports whether it is that
+// of a probe. Traces of other packets show which switches mirror at all.
 func (d *Scheduler) MatchTrace(t *trace.Trace) bool {
 	for i := range t.Hops {
 		if id := int(t.Hops[i].Switch); id < len(d.mirrored) {
@@ -124,7 +124,7 @@ func (d *Scheduler) MatchTrace(t *trace.Trace) bool {
 	return true
 }
 
-// Close ends a question: later traces of its probes are strange.
+// Close ends a question: later traces of its probes are unmatched.
 func (d *Scheduler) Close(q Question) {
 	for id, a := range d.open {
 		if a.Question == q {

@@ -10,19 +10,19 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Series asks what becomes of packets of one's own making.
+// Series finds the fate of custom packets.
 type Series struct {
 	host   model.NodeID
 	packet prober.Packet
 	answer SeriesAnswer
 }
 
-// SeriesAnswer counts what became of the probes that were seen.
+// SeriesAnswer counts the probes that were seen, by fate.
 type SeriesAnswer struct {
 	Host                                     model.NodeID
 	Sent, Seen, Arrived, Lost, Looped, Other uint64
 	Ends                                     []End          // where they were seen last, the most frequent first
-	Traces                                   []*trace.Trace // hasPrefix the first ones
+	Traces                                   []*trace.Trace // the first ones
 }
 
 // End is a switch at which probes were seen last.
@@ -44,7 +44,7 @@ func (d *Scheduler) StartSeries(now model.Time, text string, interval time.Durat
 	return q, took, err
 }
 
-// Series returns the question what becomes of count packets of a format. The host
+// Series makes the question about count packets of a format. The host
 // that owns the first source address sends them, or the first host of the fabric.
 func (d *Scheduler) Series(now model.Time, text string, count uint32) (*Series, error) {
 	r := d.intent.At(now)

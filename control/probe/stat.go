@@ -2,8 +2,8 @@ package probe
 
 import "math"
 
-// Interval is a share that was measured and the bounds that the true one lies
-// between, with a confidence of 95 % at least (Clopper and Pearson).
+// Interval is a measured share and its 95 % confidence interval (Clopper and
+// Pearson).
 type Interval struct {
 	Share float64 `json:"share"`
 	Low   float64 `json:"low"`
@@ -28,8 +28,7 @@ func intervalOf(k, n uint64) Interval {
 	return iv
 }
 
-// bisect is the largest share below which a property holds that holds for small
-// ones only.
+// bisect returns the largest share for which a property of small shares holds.
 func bisect(holds func(p float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {
@@ -42,7 +41,7 @@ func bisect(holds func(p float64) bool) float64 {
 	return low
 }
 
-// atLeast is the chance that k or more of n come true, each with chance p.
+// atLeast is the probability of k or more of n, each with probability p.
 func atLeast(k, n uint64, p float64) float64 {
 	switch {
 	case k == 0:
@@ -68,8 +67,8 @@ func atLeast(k, n uint64, p float64) float64 {
 	return min(sum, 1)
 }
 
-// homogeneity is the chance that shares of k of n each differ as much as they do, or
-// more, if all have one and the same (Pearson's chi-squared test).
+// homogeneity is the probability that the patterns' shares differ as much as they do,
+// or more, if all have the same loss rate (Pearson's chi-squared test).
 func homogeneity(patterns []Pattern) float64 {
 	var n, lost float64
 	groups := 0

@@ -6,20 +6,20 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Kind is what becomes of packets at a place.
+// Kind is the kind of a drop.
 type Kind uint8
 
 // Kinds.
 const (
-	// Passed: no more is missing than lost mirrors explain. What was seen before
-	// is over, or was no loss.
+	// Passed: lost mirrors explain what is missing. An earlier loss is over, or was
+	// none.
 	Passed     Kind = iota
 	Persistent      // every packet is lost, of all patterns
-	Random          // some packets are lost, of all patterns alike
+	Random          // some packets are lost, of all patterns equally
 	Blackhole       // every packet of certain patterns is lost, and none of others
 	Selective       // some packets of certain patterns are lost, and fewer or none of others
-	Looping         // packets go round
-	Unreached       // too few probes came to where they were to begin
+	Looping         // packets loop
+	Unreached       // too few probes reached the injection point
 )
 
 // String prints the kind's name.
@@ -33,13 +33,13 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // Pattern is probes of one 5-tuple.
 type Pattern struct {
 	Flow    model.FlowKey `json:"flow"`
-	Varied  Field         `json:"varied"`  // what is other than in the flow in question
-	Sent    uint64        `json:"sent"`    // as far as it was seen
+	Varied  Field         `json:"varied"`  // what differs from the flow in question
+	Sent    uint64        `json:"sent"`    // as far as known
 	Reached uint64        `json:"reached"` // the switch into which they were injected
 	Lost    uint64        `json:"lost"`    // not seen where they should have arrived
 	Looped  uint64        `json:"looped,omitempty"`
 	Loss    Interval      `json:"loss"`
-	// Chance that lost mirrors make so many look lost.
+	// Probability that lost mirrors make this number look lost.
 	Chance float64 `json:"chance"`
 }
 
@@ -64,32 +64,32 @@ func (f Field) String() string {
 // MarshalText is for JSON.
 func (f Field) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// Verdict says of a drop what kind it is, and how sure that is.
+// Verdict is the kind of a drop, and how certain it is.
 type Verdict struct {
 	Kind     Kind      `json:"kind"`
-	Scope    string    `json:"scope"` // what is hit, in words
+	Scope    string    `json:"scope"` // what is affected, in words
 	Patterns []Pattern `json:"patterns"`
 	Reached  uint64    `json:"reached"` // probes, of all patterns
 	Lost     uint64    `json:"lost"`
 	Loss     Interval  `json:"loss"`
 	Excused  float64   `json:"excused"` // share that lost mirrors may make look lost
-	Chance   float64   `json:"chance"`  // that lost mirrors alone explain it
-	Alike    float64   `json:"alike"`   // chance that patterns differ so much though all are treated alike
+	Chance   float64   `json:"chance"`  // probability that lost mirrors alone explain it
+	Alike    float64   `json:"alike"`   // probability of these differences if all patterns have the same loss rate
 }
 
-// Levels are the chances below which an explanation is refused.
+// Levels are the probabilities below which an explanation is rejected.
 type Levels struct {
-	Mirrors float64 // lost mirrors alone
-	Homogeneity   float64 // all patterns are treated alike
-	MinProbes   uint64  // probes that must have come to where they begin
+	Mirrors     float64 // lost mirrors alone
+	Homogeneity float64 // all patterns have the same loss rate
+	MinProbes   uint64  // probes that must have reached the injection point
 }
 
-// DefaultLevels are wrong once in ten thousand questions. Blackholes are told
-// from random loss by far less: eight lost of eight beside none of eight.
+// DefaultLevels are wrong once in ten thousand questions. Eight lost of eight beside
+// none of eight distinguish a blackhole from random loss.
 func DefaultLevels() Levels { return Levels{Mirrors: 1e-4, Homogeneity: 1e-4, MinProbes: 8} }
 
-// Decide judges counts of patterns, the first of which is the flow in question.
-// Excused is the share of probes that lost mirrors make look lost at most.
+// Decide evaluates counts of patterns, the first of which is the flow in question.
+// Excused is the largest share of probes that lost mirrors make look lost.
 func Decide(patterns []Pattern, excused float64, at Levels) Verdict {
 	v := Verdict{Patterns: patterns, Excused: excused}
 	looped := uint64(0)
@@ -104,7 +104,7 @@ func Decide(patterns []Pattern, excused float64, at Levels) Verdict {
 	hit := v.split(at)
 	switch {
 	case v.Reached < at.MinProbes:
-		v.Kind, v.Scope = Unreached, fmt.Sprintf("%d probes came to where they begin", v.Reached)
+		v.Kind, v.Scope = Unreached, fmt.Sprintf("%d probes reached the injection point", v.Reached)
 	case looped > 0:
 		v.Kind, v.Scope = Looping, v.scope(func(p *Pattern) bool { return p.Looped > 0 })
 	case len(hit) == 0 && v.Chance > at.Mirrors:
@@ -125,7 +125,7 @@ func Decide(patterns []Pattern, excused float64, at Levels) Verdict {
 	return v
 }
 
-// split are the patterns that lose more than lost mirrors explain.
+// split returns the patterns that lose more than lost mirrors explain.
 func (v *Verdict) split(at Levels) (hit []*Pattern) {
 	for i := range v.Patterns {
 		if p := &v.Patterns[i]; p.Reached > 0 && p.Lost > 0 && p.Chance <= at.Mirrors {
@@ -135,7 +135,7 @@ func (v *Verdict) split(at Levels) (hit []*Pattern) {
 	return hit
 }
 
-// scope says what the patterns that are hit have in common and others have not.
+// scope describes what the affected patterns have in common and others have not.
 func (v *Verdict) scope(hit func(p *Pattern) bool) string {
 	flow := v.Patterns[0].Flow
 	for _, is := range []struct {
@@ -174,5 +174,5 @@ func (v *Verdict) scope(hit func(p *Pattern) bool) string {
 	if n == all {
 		return "packets of all patterns"
 	}
-	return fmt.Sprintf("certain 5-tuples: %d of %d that were tried", n, all)
+	return fmt.Sprintf("certain 5-tuples: %d of %d tried", n, all)
 }

@@ -15,7 +15,7 @@ import (
 // takes no orders. What would need one says so.
 type noDevices struct{}
 
-var errListens = fmt.Errorf("this controller listens to the fabric and cannot tell its devices what to do: %w", api.ErrUnsupported)
+var errListens = fmt.Errorf("this controller is passive: it sends no commands to devices: %w", api.ErrUnsupported)
 
 // Active is part of portwatch.Fabric: which ports have traffic is not known.
 func (noDevices) Active(list []model.Port) []model.Port { return list }

@@ -1,6 +1,6 @@
-// Package tracepcap writes traces as pcapng, for Wireshark and its kin: an
+// Package tracepcap writes traces as pcapng, for Wireshark and similar tools: an
 // interface for each switch, a frame for each hop, and a comment on each frame
-// that says which hop it is and what became of the packet.
+// with the hop number and the fate of the packet.
 // Manual: docs/traces.md.
 package tracepcap
 
@@ -33,10 +33,10 @@ func NewWriter(to io.Writer, about string) *Writer {
 	return &Writer{to: to, about: about, ids: map[string]int{}}
 }
 
-// Write adds a trace, in the order of its way. Only one frame of a packet is
-// kept; TTL, DSCP and ECN are put in as each switch saw them, and all else stays
-// as it was seen first. Where a switch saw the packet in another number of
-// tunnels than that frame has, nothing is put in. Comments say so.
+// Write adds a trace, in the order of its path. Only one frame of a packet is kept;
+// TTL, DSCP and ECN are set as each switch saw them, and everything else is as the
+// first switch saw it. Where a switch saw the packet in another number of tunnels
+// than that frame has, nothing is set. Comments say so.
 func (w *Writer) Write(t *record.Trace) error {
 	w.n++
 	var p packet.Packet

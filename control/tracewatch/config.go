@@ -10,32 +10,32 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Config is what a Watch goes by.
+// Config is the configuration of a Watch.
 type Config struct {
 	Intent *topo.Intent
 	Trace  trace.Config // of each analyzer
 	Judge  trace.JudgeConfig
 
-	// Analyzers is how many there are: as many as lists that mirrors come in.
+	// Analyzers is their number: one per list of mirrors.
 	Analyzers int
 	// Period is how often counters are combined.
 	Period time.Duration
-	// Periods is how many of them are remembered, the newest ones. Those before
-	// are in whatever Output.Period writes to.
+	// Periods is how many of the newest periods are kept. Output.Period receives
+	// all.
 	Periods int
-	// Window is how many periods a finding rests on, the newest ones; 0: all.
+	// Window is how many of the newest periods findings are based on; 0: all.
 	Window int
 	// Memory bounds the traces that are kept whole.
 	Memory model.Bytes
-	// KeepAll keeps every trace as long as there is room, not only those that are
-	// abnormal, marked or of protocols.
+	// KeepAll keeps every trace within Memory, not only abnormal, marked and protocol
+	// packets.
 	KeepAll bool
-	// MaxNamed is the most counters of one's own, and the most debug marks.
+	// MaxNamed is the largest number of user-defined counters, and of debug marks.
 	MaxNamed int
 }
 
 // DefaultConfig combines counters every ten seconds, as the paper does, and
-// remembers ten minutes of them.
+// keeps ten minutes of them.
 func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Intent: in, Trace: trace.DefaultConfig(), Judge: trace.DefaultJudgeConfig(), Analyzers: 1,
@@ -43,8 +43,8 @@ func DefaultConfig(in *topo.Intent) Config {
 	}
 }
 
-// Check complains about what cannot work. Trace and Judge are checked by those
-// who use them.
+// Check returns the first error of the configuration. Trace and Judge are checked
+// by their users.
 func (c *Config) Check() error {
 	switch {
 	case c.Intent == nil:
@@ -52,23 +52,22 @@ func (c *Config) Check() error {
 	case c.Analyzers < 1 || c.Analyzers > 1<<12:
 		return fmt.Errorf("tracewatch: %d analyzers, want 1 to %d", c.Analyzers, 1<<12)
 	case c.Periods < 1:
-		return fmt.Errorf("tracewatch: %d periods remembered, want at least 1", c.Periods)
+		return fmt.Errorf("tracewatch: %d periods kept, want at least 1", c.Periods)
 	case c.Window < 0:
 		return fmt.Errorf("tracewatch: a window of %d periods, want 0 or more", c.Window)
 	case c.Memory < 0:
 		return fmt.Errorf("tracewatch: %v of traces, want 0 or more", c.Memory)
 	case c.MaxNamed < 0:
-		return fmt.Errorf("tracewatch: %d counters of one's own, want 0 or more", c.MaxNamed)
+		return fmt.Errorf("tracewatch: %d user-defined counters, want 0 or more", c.MaxNamed)
 	}
 	return nil
 }
 
-// Output takes what a Watch makes, as it makes it. Each may be nil. They are
-// called one at a time, must not call the Watch, and must not change what they
-// are given, which is theirs to keep.
+// Output receives what a Watch makes. Each may be nil. They are called one at a
+// time, must not call the Watch, and may keep but not change their arguments.
 type Output struct {
 	Trace   func(t *trace.Trace)                       // one that is kept
-	Period  func(p *Period)                            // completePeriod
+	Period  func(p *Period)                            // a complete one
 	Finding func(from, to model.Time, f trace.Finding) // that the period before did not have
 }
 

@@ -1,9 +1,9 @@
 // Package tracewatch is the controller's side of packet traces. It shares
-// mirrors among analyzers, combines their counters once per period, judges what
-// many traces say together, keeps the traces that are worth looking at, and
-// answers questions about all of it. Its methods carry the names of the paper's
-// interface: QueryTraces, QueryCounter, AddCounter, RemoveCounter, EnableDebug,
-// DisableDebug. Probes are control/probe's.
+// mirrors among analyzers, combines their counters once per period, evaluates
+// findings over many traces, keeps abnormal and marked traces, and answers queries.
+// Its methods are those of the paper's interface: QueryTraces (GetTrace),
+// QueryCounter (GetCounter), AddCounter, RemoveCounter, EnableDebug (EnableDbg),
+// DisableDebug (DisableDbg). Probes are control/probe's.
 //
 // It computes little itself; analyze/trace does. Origin:
 // docs/papers.md#everflow. Manual: docs/traces.md.

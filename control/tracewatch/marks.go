@@ -11,25 +11,24 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Marker is what a Watch needs of the hosts: that they set the debug mark on
-// packets that a filter chooses. A second Mark of a host adds to the first;
-// Unmark takes back a filter that prints the same.
+// Marker has hosts set the debug mark on packets that match a filter. A second Mark
+// of a host adds to the first; Unmark removes a filter with the same text.
 type Marker interface {
 	Mark(host model.NodeID, f *filter.Filter[headers.Frame]) error
 	Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error
 }
 
-// Mark is what somebody asked for with EnableDebug.
+// Mark is a request of EnableDebug.
 type Mark struct {
 	Servers []string `json:"servers"`
 	Filter  string   `json:"filter"`
 }
 
-// ErrNoMarker says that there are no hosts that could mark packets.
-var ErrNoMarker = errors.New("tracewatch: nobody marks packets here")
+// ErrNoMarker is returned where hosts cannot mark packets.
+var ErrNoMarker = errors.New("tracewatch: no host marks packets here")
 
-// EnableDebug makes servers mark the packets that a filter chooses, from now on.
-// No server named means all of them.
+// EnableDebug has servers mark the packets that match a filter, from now on. No
+// server means all.
 func (w *Watch) EnableDebug(servers []string, text string) error {
 	hosts, f, err := w.resolveMark(servers, text)
 	if err != nil {
@@ -51,14 +50,14 @@ func (w *Watch) EnableDebug(servers []string, text string) error {
 		}
 		done.Servers = append(done.Servers, w.fabric.Node(id).Name)
 	}
-	if len(done.Servers) > 0 { // those before the one that failed do mark
+	if len(done.Servers) > 0 { // the servers before the failed one do mark
 		w.marks = append(w.marks, done)
 	}
 	return err
 }
 
-// DisableDebug ends what EnableDebug began with the same filter. No server named
-// means all of them.
+// DisableDebug ends what EnableDebug started with the same filter. No server means
+// all.
 func (w *Watch) DisableDebug(servers []string, text string) error {
 	hosts, f, err := w.resolveMark(servers, text)
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *Watch) DisableDebug(servers []string, text string) error {
 	return nil
 }
 
-// Marks lists what is marked at present.
+// Marks returns the active marks.
 func (w *Watch) Marks() []Mark {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +100,7 @@ func (w *Watch) isMarked(id model.NodeID, canonical string) bool {
 	return slices.ContainsFunc(w.marks, func(m Mark) bool { return m.Filter == canonical && slices.Contains(m.Servers, name) })
 }
 
-// resolveMark reads what both commands are given.
+// resolveMark resolves the arguments of both commands.
 func (w *Watch) resolveMark(servers []string, text string) ([]model.NodeID, *filter.Filter[headers.Frame], error) {
 	if w.marker == nil {
 		return nil, nil, ErrNoMarker

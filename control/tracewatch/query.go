@@ -17,14 +17,13 @@ type Traces struct {
 	Fields []string       `json:"fields"`
 	Rows   [][]string     `json:"rows"` // values of the fields, by trace
 	Traces []*trace.Trace `json:"-"`    // must not be changed
-	// Evicted is how many traces were kept once and are no more: the answer may
-	// lack them.
+	// Evicted is how many kept traces were evicted: the answer may lack them.
 	Evicted uint64 `json:"evicted"`
 }
 
-// QueryTraces returns the kept traces that a filter chooses, of those whose last
-// mirror came from one instant up to another, the latter not included. Fields
-// name what Rows shall show.
+// QueryTraces returns the kept traces that match a filter and whose last mirror
+// arrived between two instants, the second exclusive. Fields are the columns of
+// Rows.
 func (w *Watch) QueryTraces(text string, from, to model.Time, fields ...string) (*Traces, error) {
 	f, err := w.schema.Parse(text)
 	if err != nil {
@@ -51,7 +50,7 @@ func (w *Watch) QueryTraces(text string, from, to model.Time, fields ...string) 
 	return answer, nil
 }
 
-// userCounter is a counter of somebody's own.
+// userCounter is a user-defined counter.
 type userCounter struct {
 	name, filter string
 }
@@ -59,11 +58,11 @@ type userCounter struct {
 // Errors of counters and marks.
 var (
 	ErrUnknown = errors.New("tracewatch: no such counter")
-	ErrFull    = errors.New("tracewatch: no room for another")
+	ErrFull    = errors.New("tracewatch: limit reached; cannot add a")
 )
 
-// AddCounter counts the packets that a filter chooses from now on, in place of
-// an earlier counter of that name.
+// AddCounter counts the packets that match a filter from now on, and replaces an
+// earlier counter of that name.
 func (w *Watch) AddCounter(name, text string) error {
 	f, err := w.schema.Parse(text)
 	if err != nil {
@@ -92,7 +91,7 @@ func (w *Watch) AddCounter(name, text string) error {
 	return nil
 }
 
-// RemoveCounter ends a counter of one's own. What it counted stays.
+// RemoveCounter ends a user-defined counter. Its counts stay.
 func (w *Watch) RemoveCounter(name string) error {
 	w.mu.Lock()
 	at := slices.IndexFunc(w.named, func(n userCounter) bool { return n.name == name })
@@ -124,10 +123,10 @@ type Point struct {
 	Max   time.Duration `json:"max_ns,omitempty"`
 }
 
-// totals are the counters that are about all traces.
+// totals are the counters of all traces.
 var totals = []string{"traces", "arrived", "lost", "looped", "unsettled", "lost-mirrors"}
 
-// Prefixes of counters of a place.
+// Prefixes of counters of a location.
 const (
 	linkPrefix    = "link/"
 	latencyPrefix = "latency/"
@@ -175,7 +174,7 @@ func (w *Watch) QueryCounter(name string, from, to model.Time) ([]Point, error) 
 	return list, nil
 }
 
-// counter finds out how a counter is read. The lock is held.
+// counter returns the function that reads a counter. The lock is held.
 func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) {
 	if at := slices.Index(totals, name); at >= 0 {
 		return func(c *trace.Counters, p *Point) {
@@ -218,7 +217,7 @@ func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) 
 		own = own || p.Counters.Custom[name] != nil
 	}
 	if !own {
-		return nil, fmt.Errorf("%w: %q, want %s, one of %s, %s or %s with a place behind it, or one that was added", ErrUnknown, name, strings.Join(totals, ", "), linkPrefix, latencyPrefix, muxPrefix)
+		return nil, fmt.Errorf("%w: %q, want %s, one of %s, %s or %s followed by a location, or one that was added", ErrUnknown, name, strings.Join(totals, ", "), linkPrefix, latencyPrefix, muxPrefix)
 	}
 	return func(c *trace.Counters, p *Point) {
 		if l := c.Custom[name]; l != nil {
@@ -234,7 +233,7 @@ func (p *Point) latency(l *trace.Latency) {
 }
 
 // Counters lists the counters that have counted something in the complete
-// periods, and all of one's own.
+// periods, and all user-defined ones.
 func (w *Watch) Counters() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,7 +263,7 @@ func (w *Watch) Counters() []string {
 	return append(slices.Clone(totals), list...)
 }
 
-// portName is the link's name, where no other link has it.
+// portName is the link's name, if it is unique.
 func (w *Watch) portName(p model.Port) string {
 	if name := w.fabric.LinkName(p); len(w.places.ports[name]) == 1 {
 		return name

@@ -11,12 +11,12 @@ import (
 // Class is why a trace is kept.
 type Class uint8
 
-// Classes. A trace is of the first that it suits.
+// Classes. A trace is of the first that applies.
 const (
 	Abnormal Class = iota // ended short, or looped
 	Marked                // by its sender
 	Protocol
-	Ordinary // everything is
+	Ordinary // any other
 	classes
 )
 
@@ -35,9 +35,9 @@ func classOf(t *trace.Trace) Class {
 	return Ordinary
 }
 
-// store keeps traces within a bound of memory. Where one more does not fit, the
-// oldest of the class that takes the most room goes: a flood of one class
-// cannot drive out the others.
+// store keeps traces within a memory limit. A trace that exceeds it evicts the oldest
+// of the class that takes the most memory: a flood of one class cannot evict the
+// others.
 type store struct {
 	limit, used int
 	queues      [classes]queue
@@ -49,7 +49,7 @@ type store struct {
 // queue is traces of one class, the oldest first.
 type queue struct {
 	list []kept
-	head int // of list; those before are gone
+	head int // of list; those before are evicted
 	used int
 }
 
@@ -66,8 +66,8 @@ func sizeOf(t *trace.Trace) int {
 	return int(unsafe.Sizeof(*t)+unsafe.Sizeof(kept{})) + len(t.Hops)*int(unsafe.Sizeof(trace.Hop{})) + len(t.Frame)
 }
 
-// lockAndAdd keeps a trace, which nobody may change any more. One that is larger than
-// the whole bound is counted as evicted.
+// add keeps a trace, which must not change any more. A trace larger than the limit
+// is counted as evicted.
 func (s *store) add(t *trace.Trace) {
 	c, size := classOf(t), sizeOf(t)
 	q := &s.queues[c]
@@ -102,8 +102,8 @@ func (s *store) evict() {
 	}
 }
 
-// between returns the traces whose last mirror came in a span, in the order in
-// which they were complete.
+// between returns the traces whose last mirror arrived in a span, in the order of
+// completion.
 func (s *store) between(from, to model.Time) []*trace.Trace {
 	var list []*trace.Trace
 	heads := [classes]int{}

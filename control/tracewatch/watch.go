@@ -15,21 +15,21 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Watch is the controller of traces. Many goroutines may use it; each Feed is
-// best fed by one.
+// Watch is the controller of traces. Many goroutines may use it; each Partition is
+// best used by one.
 type Watch struct {
-	cfg     Config
-	out     Output
-	fabric  *topo.Fabric
-	schema  *filter.Schema[trace.View]
-	packets *filter.Schema[headers.Frame]
-	places  locations
-	partitions   []*Partition
+	cfg        Config
+	out        Output
+	fabric     *topo.Fabric
+	schema     *filter.Schema[trace.View]
+	packets    *filter.Schema[headers.Frame]
+	places     locations
+	partitions []*Partition
 
-	// A Feed's lock is taken before this one, never after.
+	// A Partition's lock is taken before this one, never after.
 	mu                sync.Mutex
 	store             store
-	periods           []*Period // completePeriod ones, the oldest first
+	periods           []*Period // complete ones, the oldest first
 	open              []*Period // the oldest first
 	judges            []*trace.Judge
 	findings          []trace.Finding
@@ -52,15 +52,15 @@ type Partition struct {
 // Stats account for mirrors and traces.
 type Stats struct {
 	trace.Stats                  // of all analyzers
-	Unreadable  uint64           // reports that are no mirrors
-	Refused     uint64           // flows and loops without room for a verdict, in the window
-	Kept        map[Class]uint64 // traces, those that were evicted since among them
-	Evicted     map[Class]uint64 // kept traces that made room for others
+	Unreadable  uint64           // reports that are not mirrors
+	Refused     uint64           // flows and loops beyond the limit of verdicts, in the window
+	Kept        map[Class]uint64 // traces, including evicted ones
+	Evicted     map[Class]uint64 // kept traces that were evicted
 	Memory      model.Bytes      // of kept traces
 	Forced      uint64           // periods that closed before all analyzers had finished them
 }
 
-// New makes a watch. The marker may be nil where no host can be told to mark.
+// New makes a watch. The marker may be nil where hosts cannot mark.
 func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (w *Watch) PacketSchema() *filter.Schema[headers.Frame] { return w.packets 
 // Config.Analyzers.
 func (w *Watch) Partition(list int) *Partition { return w.partitions[list] }
 
-// AddMirror takes a mirror from where there are no lists, such as ERSPAN packets, to
-// the analyzer of its flow.
+// AddMirror hands a mirror that is in no list, such as an ERSPAN packet, to the
+// analyzer of its flow.
 func (w *Watch) AddMirror(now model.Time, m *mirror.Mirror) {
 	n := uint32(len(w.partitions))
 	at := uint32(m.Switch) % n
@@ -108,8 +108,8 @@ func (w *Watch) AddMirror(now model.Time, m *mirror.Mirror) {
 	w.partitions[at].lockAndAdd(now, m)
 }
 
-// IngestReport takes the data of an Append report of this feed's list, which arrived
-// at an instant of the collector's clock. What is no mirror is counted.
+// IngestReport takes the data of an Append report to this partition's list, which
+// arrived at an instant of the collector's clock. It counts what is not a mirror.
 func (f *Partition) IngestReport(now model.Time, data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,9 +140,8 @@ func (f *Partition) addMirror(now model.Time, m *mirror.Mirror) {
 // periodStart is when the period of an instant begins.
 func (w *Watch) periodStart(t model.Time) model.Time { return t - t%model.Time(w.cfg.Period) }
 
-// Advance tells all analyzers what their clock shows. Who feeds them calls it
-// from time to time: traces are complete by the clock, and a period when every
-// analyzer has got over its end.
+// Advance sets the clock of all analyzers. Call it regularly: traces complete by the
+// clock, and a period completes when every analyzer has passed its end.
 func (w *Watch) Advance(now model.Time) {
 	for _, f := range w.partitions {
 		f.mu.Lock()
@@ -151,7 +150,7 @@ func (w *Watch) Advance(now model.Time) {
 	}
 }
 
-// advance closes and flushes what is due. The feed's lock is held.
+// advance closes and flushes what is due. The partition's lock is held.
 func (f *Partition) advance(now model.Time) {
 	f.a.Advance(now)
 	f.w.mu.Lock()
@@ -162,7 +161,7 @@ func (f *Partition) advance(now model.Time) {
 
 // Finish ends the work: counters of the last periods are combined, and traces
 // that are still open are closed without a verdict. Advance the clock first, by
-// Trace.Close, if nothing more can come of them.
+// Trace.CloseAfter, if no more mirrors can arrive.
 func (w *Watch) Finish() {
 	for _, f := range w.partitions {
 		f.mu.Lock()
@@ -200,9 +199,8 @@ func (w *Watch) addCounters(from, to model.Time, c *trace.Counters, j *trace.Jud
 	w.open[at].judge.Merge(j)
 }
 
-// closePeriods closes those that all analyzers have got over. The lock is held.
-// An analyzer that nobody tells the time cannot hold up more of them than are
-// remembered.
+// closePeriods closes those that all analyzers have passed. The lock is held. An
+// analyzer whose clock is not advanced cannot delay more of them than are kept.
 func (w *Watch) closePeriods() {
 	through := model.Time(math.MaxInt64)
 	for _, f := range w.partitions {
@@ -221,7 +219,7 @@ func (w *Watch) closePeriods() {
 	}
 }
 
-// completePeriod remembers a period, and says what it brought to light.
+// completePeriod keeps a period, and publishes its findings.
 func (w *Watch) completePeriod(p *Period) {
 	if n := len(w.periods); n > 0 && w.periods[n-1].From == p.From {
 		w.periods[n-1].Counters.Merge(p.Counters) // the rest of one that was forced
@@ -237,7 +235,7 @@ func (w *Watch) completePeriod(p *Period) {
 	}
 }
 
-// evaluatePeriod looks at the window again.
+// evaluatePeriod evaluates the window again.
 func (w *Watch) evaluatePeriod(p *Period) {
 	if w.cfg.Window == 0 && len(w.judges) > 0 {
 		w.judges[0].Merge(p.judge)
@@ -260,7 +258,7 @@ func (w *Watch) evaluatePeriod(p *Period) {
 	}
 }
 
-// windowVerdict is what the window's judges say together.
+// windowVerdict combines the judges of the window.
 func (w *Watch) windowVerdict() *trace.Judge {
 	if len(w.judges) == 1 {
 		return w.judges[0]
@@ -272,7 +270,7 @@ func (w *Watch) windowVerdict() *trace.Judge {
 	return sum
 }
 
-// sameFinding tells whether two findings are about the same trouble.
+// sameFinding reports whether two findings are about the same fault.
 func sameFinding(a, b *trace.Finding) bool {
 	if a.Kind != b.Kind || a.Detour() != b.Detour() || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Switches, b.Switches) {
 		return false
@@ -283,8 +281,8 @@ func sameFinding(a, b *trace.Finding) bool {
 	return *a.Flow == *b.Flow
 }
 
-// Findings lists the places to blame by the complete periods of the window, the
-// surest first.
+// Findings returns the faulty locations in the complete periods of the window, the
+// most certain first.
 func (w *Watch) Findings() []trace.Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
