@@ -63,7 +63,8 @@ func (a *app) benchCommand() *cobra.Command {
 		suites = append(suites, s.Name+"\t"+s.About)
 	}
 	cmd.ValidArgs = suites
-	cmd.Flags().StringVar(&plots, "plots", "", "also measure how results scale, and write plots (SVG) to this directory")
+	cmd.Flags().StringVar(&plots, "plots", "",
+		"also measure how results scale, and write plots (SVG) to this directory")
 	cmd.Long = "Benchmark Weft against comparable tools, in one run on the same input.\n\nSuites:\n"
 	for _, s := range bench.Suites() {
 		cmd.Long += fmt.Sprintf("  %-8s %s\n", s.Name, s.About)
@@ -114,7 +115,8 @@ func (r *benchReport) print(w io.Writer) error {
 		if !one.Pass {
 			verdict = "FAIL"
 		}
-		t.row(one.Name, figure(one.Value, one.Unit), figure(one.PeerValue, one.Unit), one.Peer, ratio(one), goal, strings.TrimSpace(verdict+" "+one.Note))
+		t.row(one.Name, figure(one.Value, one.Unit), figure(one.PeerValue, one.Unit), one.Peer, ratio(one), goal,
+			strings.TrimSpace(verdict+" "+one.Note))
 	}
 	return t.print(w)
 }

@@ -83,7 +83,8 @@ Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 	fl.StringVar(&cfg.Memory.Dir, "dir", "", "directory of the memory files (default: memory ends with the process)")
 	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "number of sockets that share the port")
 	fl.Float64Var(&cfg.Rate, "rate", 0, "rate limit in reports/s, 0 for none; excess is NACKed to the reporter")
-	fl.Uint16Var(&cfg.AnswerPort, "answer-port", 0, "UDP port for replies to reporters; 0 means the source port of the report")
+	fl.Uint16Var(&cfg.AnswerPort, "answer-port", 0,
+		"UDP port for replies to reporters; 0 means the source port of the report")
 	fl.StringArrayVar(&f.keyWrites, "key-write", nil, "memory for the newest values, VALUE_BYTES=SIZE")
 	fl.StringVar(&f.counts, "key-increment", "", "memory for counters, SIZE")
 	fl.StringVar(&f.postcards, "postcards", "", "memory for paths, HOPS=SIZE")
@@ -91,7 +92,8 @@ Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
 	fl.BoolVar(&f.prototype, "prototype", false, "use the memory layout of the public prototype")
 	fl.StringVar(&record.Path, "record", "", "also write every datagram to this pcapng file, for weft replay")
-	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(), "rotate the recording at this size; 0 disables rotation")
+	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(),
+		"rotate the recording at this size; 0 disables rotation")
 	fl.IntVar(&record.Keep, "record-keep", record.Keep, "number of rotated files to keep; 0 keeps all")
 	fl.BoolVar(&record.Rejected, "record-rejected", false, "also record rejected datagrams")
 	cmd.AddCommand(a.collectStatusCommand())
@@ -123,7 +125,8 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 			end()
 			err := <-done
 			st := r.Stats()
-			log.Info("recorded", "file", record.Path, "written", st.Written, "shed", st.Shed, "failed", st.Failed, "rejected", st.Skipped, "files", st.Files)
+			log.Info("recorded", "file", record.Path, "written", st.Written, "shed", st.Shed, "failed", st.Failed,
+				"rejected", st.Skipped, "files", st.Files)
 			return err
 		}
 	}
@@ -131,7 +134,8 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 	if err != nil {
 		return errors.Join(err, recorded())
 	}
-	log.Info("ready", "listen", c.Addr(), "status", c.StatusAddr(), "control", c.Control(), "dir", cfg.Memory.Dir, "collectors", cfg.Collectors)
+	log.Info("ready", "listen", c.Addr(), "status", c.StatusAddr(), "control", c.Control(), "dir", cfg.Memory.Dir,
+		"collectors", cfg.Collectors)
 	return errors.Join(c.Run(ctx), recorded())
 }
 
@@ -225,7 +229,8 @@ func (f collectFlags) applyMemory(m *collector.MemoryConfig) error {
 			if err != nil {
 				return fmt.Errorf("--lists %q: want LISTS:ENTRY_BYTES:CAPACITY[:sized]", s)
 			}
-			cfg.Classes = append(cfg.Classes, list.Class{Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]), Sized: sized})
+			cfg.Classes = append(cfg.Classes, list.Class{Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]),
+				Sized: sized})
 			if err := cfg.Validate(); err != nil {
 				return fmt.Errorf("--lists %q: %w", s, err)
 			}
@@ -313,7 +318,8 @@ func (a *app) collectStatusCommand() *cobra.Command {
 				}{st, st.Losses()})
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "listening on %v for %v, %d reports stored\n\n", st.Listen, model.FormatDuration(st.Uptime), st.Stored())
+			fmt.Fprintf(out, "listening on %v for %v, %d reports stored\n\n", st.Listen,
+				model.FormatDuration(st.Uptime), st.Stored())
 			var memory table
 			memory.row("MEMORY", "SIZE", "WRITES", "GEOMETRY")
 			for _, m := range st.Memory {
@@ -324,7 +330,10 @@ func (a *app) collectStatusCommand() *cobra.Command {
 			}
 			fmt.Fprintln(out)
 			losses := st.Losses()
-			slices.SortStableFunc(losses, func(x, y collector.Loss) int { return int(min(1, y.Count)) - int(min(1, x.Count)) })
+			slices.SortStableFunc(losses, func(x, y collector.Loss) int {
+				return int(min(1, y.Count)) - int(min(1,
+					x.Count))
+			})
 			var lost table
 			lost.row("LOST", "", "STAGE", "REASON")
 			for _, l := range losses {

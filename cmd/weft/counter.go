@@ -57,15 +57,16 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
 	f.register(cmd)
 	f.timeRange.register(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.add, "add", nil, "count the packets that match a filter, NAME=FILTER, e.g. 'web=tcp.port == 80'; repeatable")
+	fl.StringArrayVar(&f.add, "add", nil,
+		"count the packets that match a filter, NAME=FILTER, e.g. 'web=tcp.port == 80'; repeatable")
 	fl.StringArrayVar(&f.remove, "remove", nil, "remove a custom counter; repeatable")
 	fl.DurationVar(&f.step, "step", 0, "minimum time between two values; 0 chooses it by the range")
 	fl.DurationVar(&f.period, "period", 0, "in a scenario: counting period (default: the whole run)")
 	return cmd
 }
 
-// isScenarioFile tells a file from the name of a counter: it exists, or has the
-// extension of a scenario.
+// isScenarioFile reports whether an argument is a file and not the name of a
+// counter: it exists, or has the extension of a scenario.
 func isScenarioFile(arg string) bool {
 	_, err := os.Stat(arg)
 	return err == nil || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg))
@@ -142,7 +143,8 @@ func (f *counterFlags) printAll(ctx context.Context, a *app, cmd *cobra.Command,
 	rows.row("COUNTER", "PACKETS", "BYTES", "FLOWS", "MEAN", "MIN", "MAX", "PERIOD", "FILTER")
 	for i := range list {
 		c := &list[i]
-		rows.row(append(append([]any{c.Name}, counterCells(&c.CounterValue)...), t.periodText(time.Duration(c.PeriodNs)), dash(c.Filter))...)
+		rows.row(append(append([]any{c.Name}, counterCells(&c.CounterValue)...),
+			t.periodText(time.Duration(c.PeriodNs)), dash(c.Filter))...)
 	}
 	return rows.print(cmd.OutOrStdout())
 }

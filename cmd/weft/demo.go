@@ -126,13 +126,15 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 	}
 	s, err := live.NewSystem(live.Options{
 		Config: f.Config, Pace: f.pace, FaultInterval: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Console: console.Files(),
-		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(),
+			&slog.HandlerOptions{Level: slog.LevelWarn})),
 		Event: func(line string) { fmt.Fprintln(out, line) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Weft monitors a fat-tree of %d hosts at %s; %s.\n", f.K*f.K*f.K/4, model.FormatRate(f.Rate), formatPace(f.pace))
+	fmt.Fprintf(out, "Weft monitors a fat-tree of %d hosts at %s; %s.\n", f.K*f.K*f.K/4, model.FormatRate(f.Rate),
+		formatPace(f.pace))
 	fmt.Fprintf(out, "Console and API: http://%s/    Records: %s    Ctrl-C stops it.\n\n", s.Addr(), path)
 	return s.Run(ctx)
 }
@@ -195,7 +197,8 @@ func printScore(w io.Writer, r live.Report) error {
 	for _, in := range r.FalseAlarms {
 		fmt.Fprintf(w, "\ninvented: %s at %s: %s", in.Cause, in.Place, in.Text)
 	}
-	_, err := fmt.Fprintf(w, "\n%d of %d faults found with the right cause, %d invented; %v of the fabric, %d packet-hops\n",
+	_, err := fmt.Fprintf(w,
+		"\n%d of %d faults found with the right cause, %d invented; %v of the fabric, %d packet-hops\n",
 		len(r.Faults)-r.Missed, len(r.Faults), len(r.FalseAlarms), r.Simulated, r.Hops)
 	return err
 }

@@ -183,7 +183,8 @@ func printVerdicts(w io.Writer, s *api.SlowFlow) {
 		if v.CauseDetail != "" {
 			cause += " (" + v.CauseDetail + ")"
 		}
-		fmt.Fprintf(w, "\n%s, root cause %s; the flow is a %s; confidence %.2f\n", v.Anomaly, cause, v.Role, v.Confidence)
+		fmt.Fprintf(w, "\n%s, root cause %s; the flow is a %s; confidence %.2f\n", v.Anomaly, cause, v.Role,
+			v.Confidence)
 		for _, c := range v.Culprits {
 			fmt.Fprintf(w, "  culprit: %v, share %s\n", c.Flow, model.FormatShare(c.Weight))
 		}
@@ -208,23 +209,25 @@ func printDiagnosisRows(w io.Writer, t *target, list []api.Diagnosis) error {
 	rows.row("ID", "TIME", "ANOMALY", "CAUSE", "LOCATION", "VICTIM", "CONFIDENCE")
 	for i := range list {
 		d := &list[i]
-		rows.row(d.ID, t.clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, fmt.Sprintf("%.2f", d.Confidence))
+		rows.row(d.ID, t.clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow,
+			fmt.Sprintf("%.2f", d.Confidence))
 	}
 	return rows.print(w)
 }
 
 func printDiagnosis(w io.Writer, t *target, d *api.DiagnosisDetail) error {
-	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %.2f\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail), d.Confidence)
+	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %.2f\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail),
+		d.Confidence)
 	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", t.clock(d.Time), d.Victim.Flow, portName(d.Initial))
 	if d.Remedy != "" {
 		fmt.Fprintf(w, "action: %s\n", d.Remedy)
 	}
 	for _, c := range d.Culprits {
-		who := c.Host
+		culprit := c.Host
 		if c.Flow != nil {
-			who = c.Flow.Flow.String()
+			culprit = c.Flow.Flow.String()
 		}
-		fmt.Fprintf(w, "  culprit: %s, share %s\n", who, model.FormatShare(c.Weight))
+		fmt.Fprintf(w, "  culprit: %s, share %s\n", culprit, model.FormatShare(c.Weight))
 	}
 	ports := func(what string, list []api.PortRef) {
 		var names []string
@@ -240,6 +243,7 @@ func printDiagnosis(w io.Writer, t *target, d *api.DiagnosisDetail) error {
 	for _, e := range d.Evidence {
 		fmt.Fprintf(w, "  %s\n", e)
 	}
-	_, err := fmt.Fprintf(w, "%s polled, %s of telemetry\n", plural.Count(d.Switches, "switch"), model.FormatBytes(model.Bytes(d.Telemetry)))
+	_, err := fmt.Fprintf(w, "%s polled, %s of telemetry\n", plural.Count(d.Switches, "switch"),
+		model.FormatBytes(model.Bytes(d.Telemetry)))
 	return err
 }

@@ -40,8 +40,8 @@ func TestDocsNameCommandsThatExist(t *testing.T) {
 		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
 			line, _, _ := strings.Cut(m[1]+m[2], " #")
 			n++
-			for _, complaint := range commandFaults(root, strings.Fields(line)[1:]) {
-				t.Errorf("%s: %s: %s", page, line, complaint)
+			for _, fault := range commandFaults(root, strings.Fields(line)[1:]) {
+				t.Errorf("%s: %s: %s", page, line, fault)
 			}
 		}
 	}
@@ -56,27 +56,27 @@ var example = regexp.MustCompile(`(?m:^  (weft .+)$)`)
 // TestHelpNamesCommandsThatExist: the same of the examples that commands have.
 func TestHelpNamesCommandsThatExist(t *testing.T) {
 	n := 0
-	var look func(cmd *cobra.Command)
-	look = func(cmd *cobra.Command) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
 		for _, m := range example.FindAllStringSubmatch(cmd.Long+"\n"+cmd.Example, -1) {
-			line, _, _ := strings.Cut(m[1], "  ") // what it does stands behind it
+			line, _, _ := strings.Cut(m[1], "  ") // a description follows
 			n++
-			for _, complaint := range commandFaults(os.DirFS("../.."), strings.Fields(line)[1:]) {
-				t.Errorf("%s --help: %s: %s", cmd.CommandPath(), line, complaint)
+			for _, fault := range commandFaults(os.DirFS("../.."), strings.Fields(line)[1:]) {
+				t.Errorf("%s --help: %s: %s", cmd.CommandPath(), line, fault)
 			}
 		}
 		for _, sub := range cmd.Commands() {
-			look(sub)
+			check(sub)
 		}
 	}
-	look((&app{papers: repro.Papers()}).command())
+	check((&app{papers: repro.Papers()}).command())
 	if n < 60 {
 		t.Errorf("%d examples seen; want those of all commands", n)
 	}
 }
 
-// commandFaults says what of a command line, without its first word, there is
-// not.
+// commandFaults lists the commands, flags, arguments and files of a command line,
+// without its first word, that do not exist.
 func commandFaults(root fs.FS, words []string) (list []string) {
 	weft := (&app{papers: repro.Papers()}).command()
 	weft.InitDefaultHelpCmd()
@@ -105,7 +105,7 @@ func commandFaults(root fs.FS, words []string) (list []string) {
 	return list
 }
 
-// TestCommandFaultsCanBeFound breaks a command line in each way.
+// TestCommandFaultsCanBeFound breaks a command line in every part.
 func TestCommandFaultsCanBeFound(t *testing.T) {
 	for line, want := range map[string]string{
 		"rum examples/incast.yaml":          "no such command",

@@ -29,7 +29,10 @@ func warnUnknownVariables(w io.Writer, environ []string) {
 		if !strings.HasPrefix(name, "WEFT_") || slices.Contains(known, name) {
 			continue
 		}
-		near := slices.MinFunc(known, func(a, b string) int { return fileerror.EditDistance(name, a) - fileerror.EditDistance(name, b) })
+		near := slices.MinFunc(known, func(a, b string) int {
+			return fileerror.EditDistance(name,
+				a) - fileerror.EditDistance(name, b)
+		})
 		fmt.Fprintf(w, "weft: warning: environment variable %s is unknown and ignored; did you mean %s?\n", name, near)
 	}
 }

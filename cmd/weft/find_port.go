@@ -48,7 +48,8 @@ func findPort(topology *api.Topology, text string) (api.PortRef, error) {
 	case len(found) == 0:
 		return api.PortRef{}, usagef("port %q: %s has no link to %s", text, node, peer)
 	case len(found) > 1:
-		return api.PortRef{}, usagef("port %q: %d links, want one port such as %s:%s", text, len(found), node, found[0].Interface)
+		return api.PortRef{}, usagef("port %q: %d links, want one port such as %s:%s", text, len(found), node,
+			found[0].Interface)
 	}
 	return found[0], nil
 }

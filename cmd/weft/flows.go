@@ -50,7 +50,8 @@ route.`,
 	f.timeRange.register(cmd)
 	fl := cmd.Flags()
 	fl.IntVar(&f.query.Limit, "top", 10, "maximum number of flows to list")
-	fl.StringVar(&f.flow, "flow", "", "show this flow: a 5-tuple 'udp 10.0.0.2:10000 > 10.2.0.2:4791', or two hosts 'h0>h9'")
+	fl.StringVar(&f.flow, "flow", "",
+		"show this flow: a 5-tuple 'udp 10.0.0.2:10000 > 10.2.0.2:4791', or two hosts 'h0>h9'")
 	fl.StringVar(&f.query.Filter, "filter", "", "only flows that match, e.g. 'ip.src == 10.0.0.0/24' (docs/filters.md)")
 	fl.StringVar(&f.query.Node, "node", "", "only flows through this node")
 	fl.StringVar(&f.query.Sort, "sort", "bytes", "sort by bytes, packets, lost or newest")
@@ -236,7 +237,8 @@ func printFlowSlots(w io.Writer, t *target, list []api.FlowPoint) error {
 		for _, h := range p.Path {
 			hops = append(hops, fmt.Sprintf("%s(%d)", h.Switch, h.Packets))
 		}
-		rows.row(t.clock(p.Time), p.Packets, model.FormatBytes(model.Bytes(p.Bytes)), exactness(p.Exact), pathText(hops))
+		rows.row(t.clock(p.Time), p.Packets, model.FormatBytes(model.Bytes(p.Bytes)), exactness(p.Exact),
+			pathText(hops))
 	}
 	return rows.print(w)
 }

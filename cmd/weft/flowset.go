@@ -118,11 +118,15 @@ func (v *planView) print(w io.Writer) error {
 	if v.Mode == flowset.Net.String() {
 		how = "neighbouring switches jointly"
 	}
-	fmt.Fprintf(w, "%s per slot of %s, all decoded in %g %% of slots, %s\n\n", plural.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
+	fmt.Fprintf(w, "%s per slot of %s, all decoded in %g %% of slots, %s\n\n", plural.Count(v.Flows, "flow"), v.Slot,
+		v.Target*100, how)
 	f, t := &v.Filter, &v.Table
-	fmt.Fprintf(w, "filter  k_f = %d, m_f = %d bits: %.1f per flow, no false positive in %.2f %% of slots\n", f.Hashes, f.Bits, f.BitsPerFlow, f.NoFalsePositive*100)
-	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits spread over all words, as in the paper)\n", f.ScatteredHashes, f.ScatteredBits)
-	fmt.Fprintf(w, "table   k_c = %d, m_c = %d cells: %.3f per flow, %d in each sub-table\n\n", t.Tables, t.Cells, t.CellsPerFlow, t.TableCells)
+	fmt.Fprintf(w, "filter  k_f = %d, m_f = %d bits: %.1f per flow, no false positive in %.2f %% of slots\n",
+		f.Hashes, f.Bits, f.BitsPerFlow, f.NoFalsePositive*100)
+	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits spread over all words, as in the paper)\n",
+		f.ScatteredHashes, f.ScatteredBits)
+	fmt.Fprintf(w, "table   k_c = %d, m_c = %d cells: %.3f per flow, %d in each sub-table\n\n", t.Tables, t.Cells,
+		t.CellsPerFlow, t.TableCells)
 	var tab table
 	tab.row("CELL LAYOUT", "CELL", "MEMORY", "EXPORT")
 	for _, l := range v.Layouts {

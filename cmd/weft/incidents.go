@@ -134,7 +134,8 @@ func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 }
 
 func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
-	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin), in.Sentence)
+	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin),
+		in.Sentence)
 	var evidence, missing []string
 	for i := range in.Evidence {
 		evidence = append(evidence, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))

@@ -118,7 +118,8 @@ input, 3 the command succeeded and found a fault.`,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"},
+		cobra.ShellCompDirectiveNoFileComp))
 	commandGroup(
 		root,
 		a.topoCommand(),

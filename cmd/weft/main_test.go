@@ -79,8 +79,8 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// retry runs a command until it succeeds, for as long as a slow machine needs
-// to start another: "retry weft collect status".
+// retry runs a command until it succeeds, at most a minute: "retry weft collect
+// status".
 func retry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: retry COMMAND ARGUMENT…")
@@ -96,8 +96,7 @@ func retry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until runs a command until what it prints matches, for as long as a slow
-// machine needs: "until ', [1-9]\d* reports stored' weft collect status".
+// until runs a command until its output matches, at most a minute: "until ', [1-9]\d* reports stored' weft collect status".
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until REGEXP COMMAND ARGUMENT…")

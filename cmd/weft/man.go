@@ -19,11 +19,13 @@ func manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // pages must not change from day to day
-			header := &doc.GenManHeader{Title: "WEFT", Section: "1", Source: "weft " + readBuildInfo().Version, Manual: "Weft"}
+			header := &doc.GenManHeader{Title: "WEFT", Section: "1", Source: "weft " + readBuildInfo().Version,
+				Manual: "Weft"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote man pages to %s; read one with: man %s/weft.1\n", args[0], args[0])
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote man pages to %s; read one with: man %s/weft.1\n", args[0],
+				args[0])
 			return err
 		},
 	}

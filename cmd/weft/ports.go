@@ -70,7 +70,8 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
 	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
-	fl.DurationVar(&f.silent, "silent", 0, "list ports that carry traffic but were not reported by labels for this long, e.g. 100ms")
+	fl.DurationVar(&f.silent, "silent", 0,
+		"list ports that carry traffic but were not reported by labels for this long, e.g. 100ms")
 	return cmd
 }
 
@@ -151,7 +152,8 @@ func portNames(t *api.Topology) map[api.PortRef]string {
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		for _, p := range n.Ports {
-			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{Node: n.Name, Port: p.Port, Interface: p.Interface, Peer: p.Peer})
+			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{Node: n.Name, Port: p.Port,
+				Interface: p.Interface, Peer: p.Peer})
 		}
 	}
 	return names
@@ -177,7 +179,8 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	}
 	names := portNames(&topology)
 	known := f.node == ""
-	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{}, LabelCoverage: state.LabelCoverage}
+	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{},
+		LabelCoverage: state.LabelCoverage}
 	var rows table
 	rows.row("PORT", "QUEUE", "LATENCY", "LOAD", "PAUSED", "LOST", "AGE")
 	unreported := 0
@@ -193,7 +196,8 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 		if p.AgeMs < 0 {
 			unreported++
 			if f.silent > 0 {
-				rows.row(name, "-", "-", model.FormatShare(p.LoadShare), model.FormatShare(p.PausedShare), p.LostPackets, "never reported")
+				rows.row(name, "-", "-", model.FormatShare(p.LoadShare), model.FormatShare(p.PausedShare),
+					p.LostPackets, "never reported")
 			}
 			continue
 		}
@@ -217,13 +221,15 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 
 func (f *portsFlags) printPortTable(w io.Writer, t *target, rows *table, shown *api.State, unreported int) error {
 	if f.silent > 0 && len(shown.Ports) == 0 {
-		_, err := fmt.Fprintf(w, "labels reported every port that carries traffic in the last %v before %s\n", f.silent, t.clock(shown.Time))
+		_, err := fmt.Fprintf(w, "labels reported every port that carries traffic in the last %v before %s\n",
+			f.silent, t.clock(shown.Time))
 		return err
 	}
 	if err := rows.print(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"), t.clock(shown.Time), unreported)
+	fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"),
+		t.clock(shown.Time), unreported)
 	if shown.LabelCoverage != nil {
 		fmt.Fprintf(w, "label coverage %s\n", model.FormatShare(*shown.LabelCoverage))
 	}
@@ -244,7 +250,8 @@ func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Rang
 	if a.format == "json" {
 		return printJSON(out, s)
 	}
-	fmt.Fprintf(out, "%s (%s:%d), %s, from %s to %s\n", portName(&ref), ref.Node, ref.Port, model.FormatRate(model.Rate(s.RateBps)),
+	fmt.Fprintf(out, "%s (%s:%d), %s, from %s to %s\n", portName(&ref), ref.Node, ref.Port,
+		model.FormatRate(model.Rate(s.RateBps)),
 		t.clock(s.From), t.clock(s.To))
 	if !s.Complete {
 		fmt.Fprintln(out, "the result is truncated: the oldest samples are missing; use a shorter range")
@@ -260,7 +267,8 @@ func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Rang
 		if s.RateBps > 0 {
 			load = float64(p.LoadBps) / float64(s.RateBps)
 		}
-		rows.row(t.clock(p.Time), model.FormatBytes(model.Bytes(p.QueueBytes)), model.FormatDuration(time.Duration(p.LatencyNs)),
+		rows.row(t.clock(p.Time), model.FormatBytes(model.Bytes(p.QueueBytes)),
+			model.FormatDuration(time.Duration(p.LatencyNs)),
 			model.FormatShare(load), model.FormatShare(p.PausedShare), p.Samples)
 	}
 	return rows.print(out)
@@ -268,7 +276,8 @@ func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Rang
 
 // printCongested lists the ports whose queue reached a depth in the range.
 func (f *portsFlags) printCongested(a *app, cmd *cobra.Command, t *target, r api.Range, depth model.Bytes) error {
-	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: "queue_bytes", Steps: maxHeatSteps, Top: maxTop, Node: f.node})
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: "queue_bytes", Steps: maxHeatSteps,
+		Top: maxTop, Node: f.node})
 	if err != nil {
 		return t.explain(err)
 	}
@@ -306,7 +315,8 @@ func (f *portsFlags) printCongested(a *app, cmd *cobra.Command, t *target, r api
 
 // printHeatmap draws a metric of all ports over time.
 func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.Range) error {
-	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: f.metric, Steps: f.steps, Top: f.top, Node: f.node})
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: f.metric, Steps: f.steps, Top: f.top,
+		Node: f.node})
 	if err != nil {
 		return t.explain(err)
 	}
@@ -347,7 +357,8 @@ func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.R
 		return err
 	}
 	if !m.Complete {
-		fmt.Fprintf(out, "samples from %s on; %d ports with lower values are not shown\n", t.clock(m.CoveredFrom), m.OmittedPorts)
+		fmt.Fprintf(out, "samples from %s on; %d ports with lower values are not shown\n", t.clock(m.CoveredFrom),
+			m.OmittedPorts)
 	}
 	return nil
 }

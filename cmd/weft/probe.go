@@ -73,7 +73,8 @@ The exit code is 3 if packets are dropped or looped.`,
 	fl.StringVar(&f.inject, "inject", "", "switch at which a flow's probes start (default: the first of its path)")
 	fl.BoolVar(&f.pathOnly, "path", false, "with --flow: only trace the path of the flow")
 	fl.StringArrayVar(&f.links, "link", nil, "link to measure, e.g. 'leaf0>spine1' or leaf0:Ethernet8; repeatable")
-	fl.StringVar(&f.format, "format", "", "send custom packets, e.g. 'ip.src == h0 && ip.dst == h9 && udp.dstport == 9'")
+	fl.StringVar(&f.format, "format", "",
+		"send custom packets, e.g. 'ip.src == h0 && ip.dst == h9 && udp.dstport == 9'")
 	fl.DurationVar(&f.at, "at", 0, "in a scenario: when to send the probes (default: after half of the run)")
 	fl.DurationVar(&f.interval, "interval", 20*time.Microsecond, "time between two probes")
 	fl.Uint32Var(&f.count, "count", 20, "number of probes per pattern of a flow, per link, per format")

@@ -48,7 +48,8 @@ func printLinkProbes(w io.Writer, list []*api.Probe) error {
 			continue
 		}
 		ns := func(n int64) string { return model.FormatDuration(time.Duration(n)) }
-		t.row(portName(p.Request.Link), ns(p.RTT.MinNs), ns(p.RTT.MedianNs), ns(p.RTT.MeanNs)+" ± "+ns(p.RTT.ErrorNs), ns(p.RTT.P90Ns),
+		t.row(portName(p.Request.Link), ns(p.RTT.MinNs), ns(p.RTT.MedianNs), ns(p.RTT.MeanNs)+" ± "+ns(p.RTT.ErrorNs),
+			ns(p.RTT.P90Ns),
 			p.Arrived, p.Sent)
 	}
 	return t.print(w)
@@ -56,7 +57,8 @@ func printLinkProbes(w io.Writer, list []*api.Probe) error {
 
 // printProbe prints the result of a probe of a flow or of custom packets.
 func printProbe(w io.Writer, p *api.Probe) error {
-	fmt.Fprintf(w, "probe %s of %s, %s: %d of %d probes arrived\n", p.ID, probedText(&p.Request), p.State, p.Arrived, p.Sent)
+	fmt.Fprintf(w, "probe %s of %s, %s: %d of %d probes arrived\n", p.ID, probedText(&p.Request), p.State, p.Arrived,
+		p.Sent)
 	if p.InjectedAt != "" {
 		fmt.Fprintf(w, "  injected at %s\n", p.InjectedAt)
 	}
@@ -122,7 +124,8 @@ func (a *app) listProbes(w io.Writer, t *target, list []api.Probe) error {
 	rows.row("ID", "START", "STATE", "KIND", "TARGET", "SENT", "ARRIVED", "INCIDENT", "VERDICT")
 	for i := range list {
 		p := &list[i]
-		rows.row(p.ID, t.clock(p.Begin), p.State, p.Request.Kind, probedText(&p.Request), p.Sent, p.Arrived, dash(p.Incident), p.Verdict)
+		rows.row(p.ID, t.clock(p.Begin), p.State, p.Request.Kind, probedText(&p.Request), p.Sent, p.Arrived,
+			dash(p.Incident), p.Verdict)
 	}
 	return rows.print(w)
 }

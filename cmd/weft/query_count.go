@@ -50,7 +50,8 @@ subtracted; other keys in the same cells can make it larger (EXCESS).`,
 			var out table
 			out.row("KEY", "SUM", "EXCESS")
 			for _, v := range views {
-				out.row(v.Key, v.Sum, fmt.Sprintf("≤ %.3g, except with probability %s", v.Excess, formatProbability(v.Failing)))
+				out.row(v.Key, v.Sum, fmt.Sprintf("≤ %.3g, except with probability %s", v.Excess,
+					formatProbability(v.Failing)))
 			}
 			return out.print(cmd.OutOrStdout())
 		},

@@ -49,7 +49,8 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 				if err != nil {
 					return usagef("key %q: %w", s, err)
 				}
-				views = append(views, valueView{s, got.Outcome.String(), hex.EncodeToString(got.Value), got.Votes, got.Bound})
+				views = append(views, valueView{s, got.Outcome.String(), hex.EncodeToString(got.Value), got.Votes,
+					got.Bound})
 			}
 			if a.format == "json" {
 				return printJSON(cmd.OutOrStdout(), views)
@@ -57,13 +58,15 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 			var out table
 			out.row("KEY", "OUTCOME", "VALUE", "COPIES", "EMPTY ≤", "WRONG ≤")
 			for _, v := range views {
-				out.row(v.Key, v.Outcome, formatValue(v.Value), v.Votes, formatProbability(v.Empty), formatProbability(v.Wrong))
+				out.row(v.Key, v.Outcome, formatValue(v.Value), v.Votes, formatProbability(v.Empty),
+					formatProbability(v.Wrong))
 			}
 			return out.print(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().IntVar(&q.Copies, "copies", 0, "copies per key that the reports asked for, 1 to 4; 0 if unknown")
-	cmd.Flags().IntVar(&q.Consensus, "consensus", 0, "number of equal copies that an answer needs; 0 means the plurality")
+	cmd.Flags().IntVar(&q.Consensus, "consensus", 0,
+		"number of equal copies that an answer needs; 0 means the plurality")
 	return cmd
 }
 

@@ -128,13 +128,15 @@ func (a *app) printList(cmd *cobra.Command, v listView) error {
 	} else {
 		out.row("ENTRY", "KEY", "SUM", "HOPS")
 		for i, p := range v.Paths {
-			out.row(v.First+uint64(i), p.Key, p.Sum, strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Hops), " ", " > "), "[]"))
+			out.row(v.First+uint64(i), p.Key, p.Sum, strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Hops), " ", " > "),
+				"[]"))
 		}
 	}
 	if err := out.print(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%d of %d entries, %d overwritten before they were read; continue with --from %d\n",
+	_, err := fmt.Fprintf(cmd.OutOrStdout(),
+		"\n%d of %d entries, %d overwritten before they were read; continue with --from %d\n",
 		len(v.Entries), v.Head, v.Cursor.Lost, v.Cursor.Next)
 	return err
 }

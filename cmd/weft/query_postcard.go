@@ -76,7 +76,8 @@ func (a *app) queryPostcardCommand() *cobra.Command {
 						hops = append(hops, strconv.FormatUint(uint64(*h), 10))
 					}
 				}
-				out.row(v.Key, v.Outcome, strings.Join(hops, " > "), v.Copies, formatProbability(v.Empty), formatProbability(v.Wrong))
+				out.row(v.Key, v.Outcome, strings.Join(hops, " > "), v.Copies, formatProbability(v.Empty),
+					formatProbability(v.Wrong))
 			}
 			return out.print(cmd.OutOrStdout())
 		},

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// recording plays a scenario and records what its switches report: "recording
-// SCENARIO FILE". Clocks begin at a time that scripts know.
+// recording runs a scenario and records the reports of its switches: "recording
+// SCENARIO FILE". Clocks start at a time that scripts know.
 func recording(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: recording SCENARIO FILE")
@@ -29,7 +29,8 @@ func recording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	session, err := scenario.Open(s, func(at model.Time, from model.NodeID, datagram []byte) {
 		src := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 255, byte(from >> 8), byte(from)}), 40041)
-		r.RecordDatagram("dta", true, model.TimeOf(base.Add(time.Duration(at))), src, netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
+		r.RecordDatagram("dta", true, model.TimeOf(base.Add(time.Duration(at))), src,
+			netip.MustParseAddrPort("10.255.255.1:40040"), datagram)
 	})
 	ts.Check(err)
 	session.Network.Run(engine.Of(time.Duration(s.Duration)))

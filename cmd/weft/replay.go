@@ -171,7 +171,8 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skippedBecause(k))
 		}
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span), model.FormatDuration(time.Since(start)))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span),
+		model.FormatDuration(time.Since(start)))
 	return err
 }
 
@@ -226,7 +227,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 	if err != nil {
 		return usageError{err}
 	}
-	look, err := capture.Summarize(cfg.Ports(), inputs...)
+	summary, err := capture.Summarize(cfg.Ports(), inputs...)
 	if err != nil {
 		return usageError{err}
 	}
@@ -239,7 +240,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 		defer func() { err = errors.Join(err, s.Close()) }()
 		keep = s
 	}
-	r, err := serve.NewReplay(cmd.Context(), cfg, look.Kinds, keep)
+	r, err := serve.NewReplay(cmd.Context(), cfg, summary.Kinds, keep)
 	if err != nil {
 		return usageError{err}
 	}

@@ -22,10 +22,13 @@ func printFound(w io.Writer, f *serve.Summary, store string) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%s)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To), model.FormatDuration(f.To.Sub(f.From)))
-	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain mirrors; %d other packets, %d rejected when recorded\n",
+	fmt.Fprintf(w, "%s from %s to %s (%s)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To),
+		model.FormatDuration(f.To.Sub(f.From)))
+	fmt.Fprintf(w,
+		"reports: %d DTA, %d INT, %d ERSPAN, %d plain mirrors; %d other packets, %d rejected when recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
-	fmt.Fprintf(w, "%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
+	fmt.Fprintf(w,
+		"%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
 		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], f.Ports, f.Diagnoses)
 	if store != "" {
 		fmt.Fprintf(w, "%d records written to %s\n", f.Kept, store)
@@ -67,7 +70,8 @@ type surveyView struct {
 }
 
 func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
-	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets, Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{}}
+	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets,
+		Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{}}
 	for _, k := range sources.Kinds() {
 		v.Reports[string(k)] = s.Kinds[k]
 	}
@@ -84,7 +88,8 @@ func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%s)\n\n", plural.Count(v.Packets, "packet"), clock(v.From), clock(v.To), model.FormatDuration(v.To.Sub(v.From)))
+	fmt.Fprintf(w, "%s from %s to %s (%s)\n\n", plural.Count(v.Packets, "packet"), clock(v.From), clock(v.To),
+		model.FormatDuration(v.To.Sub(v.From)))
 	var t table
 	t.row("PACKETS", "KIND")
 	for _, one := range []struct{ key, what string }{

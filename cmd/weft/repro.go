@@ -29,7 +29,7 @@ func (a *app) reproCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repro [list | all | PAPER… | CLAIM…]",
 		Short: "Reproduce the claims of the papers",
-		Long: `Reproduce the claims of the papers behind Weft with Weft's components, and print the
+		Long: `Reproduce the claims of the papers that Weft implements with Weft's components, and print the
 published value, the measured value, and PASS or FAIL. Without arguments, or with
 list, it lists the claims.
 
@@ -114,7 +114,8 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 		start := time.Now()
 		o := claim.Options{Seed: f.seed, Quick: f.quick, Progress: func(done float64, doing string) {
 			if progress.terminal {
-				fmt.Fprintf(progress.w, "\r%d of %d  %s  %.0f %%  %s  %v\x1b[K", i+1, len(entries), e.ID, 100*done, doing,
+				fmt.Fprintf(progress.w, "\r%d of %d  %s  %.0f %%  %s  %v\x1b[K", i+1, len(entries), e.ID, 100*done,
+					doing,
 					time.Since(start).Round(time.Second))
 			}
 		}}
@@ -156,7 +157,8 @@ func printOutcome(w io.Writer, r repro.Outcome) error {
 		verdict = "FAIL"
 	}
 	fmt.Fprintf(w, "%s  (%s, %s)\n", r.ID, r.Paper, r.Where)
-	fmt.Fprintf(w, "  claim      %s\n  published  %s\n  measured   %s\n  verdict    %s\n", r.Claim, r.Published, r.Measured, verdict)
+	fmt.Fprintf(w, "  claim      %s\n  published  %s\n  measured   %s\n  verdict    %s\n", r.Claim, r.Published,
+		r.Measured, verdict)
 	for _, tab := range r.Tables {
 		fmt.Fprintf(w, "\n  %s\n", tab.Title)
 		var t table

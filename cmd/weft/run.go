@@ -97,10 +97,14 @@ full), or agents detected PFC spreading.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration file of the HPCC simulator, or of Hawkeye's fork of it")
-	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: use DCQCN instead of the configured congestion control")
-	cmd.Flags().StringVar(&f.out, "out", "", "write results to this directory: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
-	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil, "with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
+	cmd.Flags().StringVar(&f.hpcc, "hpcc", "",
+		"run this configuration file of the HPCC simulator, or of Hawkeye's fork of it")
+	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false,
+		"with --hpcc: use DCQCN instead of the configured congestion control")
+	cmd.Flags().StringVar(&f.out, "out", "",
+		"write results to this directory: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
+	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil,
+		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
 	f.register(cmd)
 	return cmd
 }
@@ -135,7 +139,8 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 	}
 	if f.duration > 0 {
 		if s.Duration = f.duration - time.Duration(s.Base); s.Duration <= 0 {
-			return nil, usagef("--duration %v, want more than %v, the start of the first flow", f.duration, time.Duration(s.Base))
+			return nil, usagef("--duration %v, want more than %v, the start of the first flow", f.duration,
+				time.Duration(s.Base))
 		}
 	}
 	for _, name := range f.pcap {
@@ -275,7 +280,8 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 		if d.Initial != nil {
 			at = d.Initial.String()
 		}
-		t.row(d.Anomaly.String(), d.Cause.String(), d.Detail.String(), at, len(d.Culprits), len(d.Victims), d.Switches, fmt.Sprintf("%.2f", d.Confidence))
+		t.row(d.Anomaly.String(), d.Cause.String(), d.Detail.String(), at, len(d.Culprits), len(d.Victims),
+			d.Switches, fmt.Sprintf("%.2f", d.Confidence))
 	}
 	if err := t.print(w); err != nil {
 		return err
@@ -323,7 +329,8 @@ func (b *progressBar) clear() {
 // output depends on the scenario alone.
 func (b *progressBar) done(r *scenario.Result) {
 	if !b.quiet {
-		fmt.Fprintf(b.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End), r.Wall.Round(time.Millisecond),
+		fmt.Fprintf(b.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End),
+			r.Wall.Round(time.Millisecond),
 			amount(float64(r.Run.PacketHops)/max(r.Wall.Seconds(), 1e-9)))
 	}
 }

@@ -95,7 +95,8 @@ func TestFlowsetsFindThreeFaults(t *testing.T) {
 // loop, and nearly every packet that the link dropped.
 func TestTracesFindTheLinkAndTheLoop(t *testing.T) {
 	const file = "../../examples/trace.yaml"
-	list := queryScenario[traceList](t, exitFault, "trace", file, "--top", "1000", "--filter", "trace.drop && trace.last == leaf0", "--to", "5ms")
+	list := queryScenario[traceList](t, exitFault, "trace", file, "--top", "1000", "--filter",
+		"trace.drop && trace.last == leaf0", "--to", "5ms")
 	if got := causes(list.Incidents); !slices.Contains(got, "loop") || !slices.Contains(got, "loss") {
 		t.Errorf("incidents of causes %q; want loop and loss", got)
 	}
@@ -151,7 +152,8 @@ telemetry:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list := queryScenario[api.Page[api.Probe]](t, exitFault, "probe", file, "--interval", "10us", "--flow", "h0>h2", "--flow", "h3>h1",
+	list := queryScenario[api.Page[api.Probe]](t, exitFault, "probe", file, "--interval", "10us", "--flow", "h0>h2",
+		"--flow", "h3>h1",
 		"--link", "leaf1>spine0").Items
 	if len(list) != 3 {
 		t.Fatalf("%d probes; want those of two flows and a link", len(list))

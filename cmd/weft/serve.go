@@ -110,7 +110,7 @@ func storeConfig(cfg *serve.Config) embedded.Config {
 
 // dryRun checks everything that needs neither sockets nor the store.
 func dryRun(cfg *serve.Config) (*serve.Plan, error) {
-	plan, err := serve.Try(*cfg)
+	plan, err := serve.DryRun(*cfg)
 	if err := errors.Join(err, storeConfig(cfg).Check()); err != nil {
 		return nil, usageError{err}
 	}
@@ -121,7 +121,7 @@ func dryRun(cfg *serve.Config) (*serve.Plan, error) {
 func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	defer serve.Spread()()
+	defer serve.RaiseGOMAXPROCS()()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -139,11 +139,13 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if err != nil {
 		return err
 	}
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Console: console.Files(), Build: readBuildInfo(), Log: log, Level: level})
+	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Console: console.Files(),
+		Build: readBuildInfo(), Log: log, Level: level})
 	if err != nil {
 		return err
 	}
-	log.Info("ready", "api", s.Addr(), "sources", cfg.SourceAddresses(), "store", cfg.Store.Path, "topology", cfg.Topology)
+	log.Info("ready", "api", s.Addr(), "sources", cfg.SourceAddresses(), "store", cfg.Store.Path, "topology",
+		cfg.Topology)
 	scheme := "http"
 	if cfg.API.TLSCert != "" {
 		scheme = "https"
@@ -185,7 +187,8 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	if format == "json" {
 		return printJSON(w, p)
 	}
-	fmt.Fprintf(w, "The configuration is valid. Reports go to %v, at most %d bytes of data each.\n\n", p.Listen, p.MaxData)
+	fmt.Fprintf(w, "The configuration is valid. Reports go to %v, at most %d bytes of data each.\n\n", p.Listen,
+		p.MaxData)
 	var lists table
 	lists.row("LISTS", "CONTENT", "FORMAT", "REPORTED BY")
 	for _, l := range p.Lists {

@@ -29,7 +29,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// process is weft serve as a process of its own.
+// process is weft serve in a separate process.
 type process struct {
 	t       *testing.T
 	cmd     *exec.Cmd
@@ -84,7 +84,8 @@ func serveProcess(t *testing.T, dir string, args ...string) *process {
 // says waits for a line of the log.
 func (p *process) says(text string) {
 	p.t.Helper()
-	within(p.t, fmt.Sprintf("the log says %q", text), func() bool { return strings.Contains(p.logged(), text) }, p.logged)
+	within(p.t, fmt.Sprintf("the log says %q", text), func() bool { return strings.Contains(p.logged(), text) },
+		p.logged)
 }
 
 func within(t *testing.T, what string, ok func() bool, why func() string) {
@@ -112,9 +113,8 @@ func put(t *testing.T, dir, name, text string) {
 
 const servedFabric = "generate: {kind: fat-tree, k: 4, rate: 100Gb/s}\n"
 
-// TestServeSignals is weft serve as an operator runs it, with TLS and a token:
-// SIGHUP takes what can change, keeps what it has when the file is wrong, and
-// SIGTERM ends it.
+// TestServeSignals runs weft serve with TLS and a token: SIGHUP applies settings that
+// can change, an invalid file changes nothing, and SIGTERM stops the service.
 func TestServeSignals(t *testing.T) {
 	dir := t.TempDir()
 	config := func(more string) {
@@ -142,7 +142,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 		t.Fatal(err)
 	}
 	if ask("", first) == nil || ask("the-second-token-of-all", first) == nil {
-		t.Error("asked without the token, and was answered")
+		t.Error("queries without the token are answered")
 	}
 
 	put(t, dir, "token", "the-second-token-of-all\n")
@@ -155,7 +155,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 		t.Errorf("with the new token and certificate: %v", err)
 	}
 	if ask("the-first-token-of-all", second) == nil || ask("the-second-token-of-all", first) == nil {
-		t.Error("the old token, or the old certificate, is still good")
+		t.Error("the old token, or the old certificate, is still accepted")
 	}
 
 	for name, tc := range map[string]struct {
@@ -165,28 +165,33 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 		"unknown key": {func() { config("log: {levle: info}\n") }, "serve.yaml:4: unknown key log.levle"},
 		"no YAML":     {func() { config("{{{\n") }, "serve.yaml:4"},
 		"certificate": {func() { config(""); put(t, dir, "key.pem", "nothing") }, "read certificate"},
-		"other nodes": {func() { testcert.Write(t, dir, 3); put(t, dir, "fabric.yaml", "generate: {kind: fat-tree, k: 2}\n") }, "nodes or links have changed"},
+		"other nodes": {func() {
+			testcert.Write(t, dir, 3)
+			put(t, dir, "fabric.yaml",
+				"generate: {kind: fat-tree, k: 2}\n")
+		}, "nodes or links have changed"},
 	} {
 		config("")
 		put(t, dir, "fabric.yaml", servedFabric)
 		_, _, second = testcert.Write(t, dir, 4)
 		p.signal(syscall.SIGHUP)
-		within(t, "a good configuration", func() bool { return ask("the-second-token-of-all", second) == nil }, p.logged)
+		within(t, "a good configuration", func() bool { return ask("the-second-token-of-all", second) == nil },
+			p.logged)
 		tc.wrong()
 		p.signal(syscall.SIGHUP)
 		p.says(tc.says)
 		if err := ask("the-second-token-of-all", second); err != nil {
-			t.Errorf("%s: what was good is not taken any more: %v", name, err)
+			t.Errorf("%s: the valid configuration is lost: %v", name, err)
 		}
 	}
 	p.signal(syscall.SIGTERM)
 	if err := <-p.done; err != nil {
 		t.Errorf("SIGTERM: %v; want it to end without an error; %s", err, p.logged())
 	}
-	p.says("everything that was taken is kept")
+	p.says("all received reports are analysed and stored")
 }
 
-// mirrors reports one packet of each of some flows, over a socket of its own.
+// mirrors reports one packet of each of n flows.
 func mirrors(t *testing.T, to string, from, n int) {
 	t.Helper()
 	conn, err := net.Dial("udp", to)
@@ -198,21 +203,23 @@ func mirrors(t *testing.T, to string, from, n int) {
 	list := control.DefaultListPlan(36).Mirrors.First // of servedFabric
 	for i := from; i < from+n; i++ {
 		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
-		ip := packet.IPv4{Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2, Dst: 10<<24 | uint32(i)}
+		ip := packet.IPv4{Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2,
+			Dst: 10<<24 | uint32(i)}
 		ip.Checksum = ip.Sum()
 		b = packet.UDP{SrcPort: 1000, DstPort: 4791, Length: 8 + 32}.AppendTo(ip.AppendTo(b))
-		m := mirror.Mirror{Reasons: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()), Frame: append(b, make([]byte, 32)...)}
+		m := mirror.Mirror{Reasons: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
+			Frame: append(b, make([]byte, 32)...)}
 		m.Length = uint16(len(m.Frame))
 		w.Begin(make([]byte, 1472))
 		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: list, Data: m.AppendTo(nil)}); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = conn.Write(w.Finish()) // nobody may listen any more
+		_, _ = conn.Write(w.Finish()) // the service may have been killed
 	}
 }
 
-// TestServeKilled kills weft serve at moments drawn at random: what its API has
-// shown before is shown by the next one. WEFT_KILLS says how often, 5 times else.
+// TestServeKilled kills weft serve at random times: the next process shows every
+// record that its API has shown before. WEFT_KILLS sets the number of kills (5).
 func TestServeKilled(t *testing.T) {
 	kills := 5
 	if text := os.Getenv("WEFT_KILLS"); text != "" {
@@ -225,8 +232,10 @@ func TestServeKilled(t *testing.T) {
 	rng := mrand.New(mrand.NewPCG(1, 2))
 	shown, sent := map[string]bool{}, 1
 	for kill := range kills {
-		p := serveProcess(t, dir, "--topology", "fabric.yaml", "--dta-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0")
-		c, err := client.New("http://"+p.api, "", &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute})
+		p := serveProcess(t, dir, "--topology", "fabric.yaml", "--dta-listen", "127.0.0.1:0", "--api-listen",
+			"127.0.0.1:0")
+		c, err := client.New("http://"+p.api, "", &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+			Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

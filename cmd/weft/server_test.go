@@ -18,14 +18,14 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// asker runs command lines against a controller.
-type asker struct {
+// queryRunner runs command lines against a controller.
+type queryRunner struct {
 	t   *testing.T
 	url string
 }
 
-// weft runs a command line that must end with a code, and returns what it says.
-func (k *asker) weft(code int, args ...string) string {
+// weft runs a command line that must exit with a code, and returns its output.
+func (k *queryRunner) weft(code int, args ...string) string {
 	k.t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{}
@@ -35,8 +35,8 @@ func (k *asker) weft(code int, args ...string) string {
 	return out.String() + errs.String()
 }
 
-// says runs a command line until its answer matches.
-func (k *asker) says(want string, args ...string) string {
+// says runs a command line until its output matches.
+func (k *queryRunner) says(want string, args ...string) string {
 	k.t.Helper()
 	var out, errs bytes.Buffer
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -51,8 +51,8 @@ func (k *asker) says(want string, args ...string) string {
 	return ""
 }
 
-// asJSON runs a command line and reads its answer.
-func asJSON[T any](k *asker, args ...string) (v T) {
+// asJSON runs a command line and decodes its output.
+func asJSON[T any](k *queryRunner, args ...string) (v T) {
 	k.t.Helper()
 	text := k.weft(0, append(args, "-o", "json")...)
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -61,13 +61,14 @@ func asJSON[T any](k *asker, args ...string) (v T) {
 	return v
 }
 
-// TestAskAController asks a real one, whose fabric is a small lab in which a route
-// is missing, everything that the command line can ask.
-func TestAskAController(t *testing.T) {
+// TestQueryCommands runs every query command against a controller whose simulated
+// fabric lacks a route.
+func TestQueryCommands(t *testing.T) {
 	cfg := live.DefaultConfig()
 	cfg.Rate, cfg.Load = 10*model.Gbps, 0.03
 	s, err := live.NewSystem(live.Options{
-		Config: cfg, Pace: 1000, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+		Config: cfg, Pace: 1000, Store: filepath.Join(t.TempDir(),
+			"weft.duckdb"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestAskAController(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	k := &asker{t, "http://" + s.Addr().String()}
+	k := &queryRunner{t, "http://" + s.Addr().String()}
 	k.says(`^udp .*tor\d > `, "flows", "--last", "1m")
 	c, err := client.New(k.url, "", nil)
 	if err != nil {
@@ -101,13 +102,14 @@ func TestAskAController(t *testing.T) {
 		`(?s)HOP +SWITCH.*1 +tor`: {"flows", "--flow", key},
 		`^no flows$`:              {"flows", "--filter", "ip.src == 192.0.2.1"},
 
-		`^PORT +DEPTH +LATENCY +LOAD +AGE +PAUSED`: {"ports"},
-		`leaf0, port \d+ of tor0`:                  {"ports", "--port", "tor0>leaf0", "--last", "100ms"},
-		`^tor0>h0 +\|`:                             {"ports", "--heat", "--node", "tor0", "--steps", "20", "--last", "1s"},
-		`^no counters|^COUNTER`:                    {"counter"},
-		`^no marks|^ID +STATE`:                     {"debug"},
-		`^no diagnoses$|^ID +TIME +ANOMALY`:        {"diagnose"},
-		`^no probes|^ID +BEGIN`:                    {"probe"},
+		`^PORT +QUEUE +LATENCY +LOAD +PAUSED +LOST +AGE$`:    {"ports"},
+		`^tor0 Ethernet8 → leaf0 \(tor0:3\), 10 Gb/s, from `: {"ports", "--port", "tor0>leaf0", "--last", "100ms"},
+		`^tor0 Ethernet0 → h0 +\|`: {"ports", "--heat", "--node", "tor0", "--steps", "20",
+			"--last", "1s"},
+		`^no counters|^COUNTER`:             {"counter"},
+		`^no marks|^ID +STATE`:              {"debug"},
+		`^no diagnoses$|^ID +TIME +ANOMALY`: {"diagnose"},
+		`^no probes|^ID +START`:             {"probe"},
 	} {
 		k.says(want, args...)
 	}
@@ -119,18 +121,18 @@ func TestAskAController(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "one.pcapng")
 	ladder := k.weft(0, "trace", "--id", list.Items[0].ID, "--pcapng", file)
-	if !strings.Contains(ladder, "not seen again") || !strings.Contains(ladder, "NEXT AFTER") {
+	if !strings.Contains(ladder, "not seen after this hop") || !strings.Contains(ladder, "TO NEXT HOP") {
 		t.Errorf("ladder\n%s", ladder)
 	}
 	if b, err := os.ReadFile(file); err != nil || len(b) < 28 || b[0] != 0x0a {
 		t.Errorf("%d bytes of capture, %v", len(b), err)
 	}
 
-	if link := k.weft(0, "probe", "--link", "tor0>leaf0", "--count", "5"); !strings.Contains(link, "there and back: least") {
+	if link := k.weft(0, "probe", "--link", "tor0>leaf0", "--count", "5"); !strings.Contains(link, "MIN RTT") {
 		t.Errorf("probe of a link\n%s", link)
 	}
-	if way := k.says("of 3 probes were seen", "probe", "--flow", key, "--way", "--count", "3"); !strings.Contains(way, "HOP") {
-		t.Errorf("probe of a way\n%s", way)
+	if path := k.says("of 3 probes were seen", "probe", "--flow", key, "--path", "--count", "3"); !strings.Contains(path, "HOP") {
+		t.Errorf("probe of a path\n%s", path)
 	}
 	k.weft(0, "probe", "--id", asJSON[api.Page[api.Probe]](k, "probe").Items[0].ID, "-o", "json")
 
@@ -149,14 +151,14 @@ func TestAskAController(t *testing.T) {
 		want string
 		args []string
 	}{
-		{2, "want a scenario to play, or a controller", []string{"flows", "x.yaml"}},
-		{2, "--seed is for a scenario", []string{"ports", "--seed", "3"}},
+		{2, "want a scenario, or a controller", []string{"flows", "x.yaml"}},
+		{2, "--seed needs a scenario", []string{"ports", "--seed", "3"}},
 		{2, "unknown field", []string{"flows", "--filter", "ip.scr == h0"}},
 		{2, "want a time such as", []string{"trace", "--from", "2ms"}},
 		{2, `no node "tor99"`, []string{"ports", "--port", "tor99>leaf0"}},
 		{2, "has no link to", []string{"probe", "--link", "tor0>spine0"}},
-		{2, "want one flow", []string{"probe", "--flow", key, "--flow", key}},
-		{2, "want --id", []string{"diagnose", "--draw", "x.svg"}},
+		{2, "--id shows a probe that was sent", []string{"probe", "--id", "p1", "--flow", key}},
+		{2, "--draw needs --id", []string{"diagnose", "--draw", "x.svg"}},
 		{2, "--show 3, want at most", []string{"trace", "--filter", "trace.hops == 99", "--show", "3"}},
 		{1, "not found", []string{"trace", "--id", "1"}},
 		{1, "not found", []string{"incidents", "i99999"}},
@@ -173,8 +175,8 @@ func TestAskAController(t *testing.T) {
 	}
 }
 
-// diagnose has a receiver overwhelmed and asks why flows to it are slow.
-func (k *asker) diagnose(c *client.Client) {
+// diagnose injects an incast and queries why flows to the receiver are slow.
+func (k *queryRunner) diagnose(c *client.Client) {
 	k.t.Helper()
 	if _, err := c.InjectFault(k.t.Context(), api.FaultRequest{Kind: "incast", Node: "h5"}); err != nil {
 		k.t.Fatal(err)
@@ -182,7 +184,7 @@ func (k *asker) diagnose(c *client.Client) {
 	k.says(`^d\d+ `, "diagnose", "--top", "1")
 	newest := asJSON[api.Page[api.Diagnosis]](k, "diagnose", "--top", "1").Items[0]
 	svg := filepath.Join(k.t.TempDir(), "why.svg")
-	if text := k.weft(0, "diagnose", "--id", newest.ID, "--draw", svg); !strings.Contains(text, "is held up; it began at ") {
+	if text := k.weft(0, "diagnose", "--id", newest.ID, "--draw", svg); !strings.Contains(text, "; initial location ") {
 		k.t.Errorf("weft diagnose --id says\n%s", text)
 	}
 	if b, err := os.ReadFile(svg); err != nil || !bytes.Contains(b, []byte("<svg")) {
@@ -193,8 +195,8 @@ func (k *asker) diagnose(c *client.Client) {
 	}
 }
 
-// TestVerdictsForPeople: what is told of a slow flow, and the exit code.
-func TestVerdictsForPeople(t *testing.T) {
+// TestSlowFlowVerdicts: what is printed of a slow flow, and the exit code.
+func TestSlowFlowVerdicts(t *testing.T) {
 	key, err := model.ParseFlowKey("udp 10.0.0.2:1 > 10.1.0.2:4791")
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +206,8 @@ func TestVerdictsForPeople(t *testing.T) {
 		"no cause found in the network: the flow": {State: "done"},
 		"contention, root cause incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
 			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",
-			Culprits: []api.CulpritFlow{{Flow: key, Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
+			Culprits: []api.CulpritFlow{{Flow: key,
+				Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
 		}}},
 	} {
 		s.Flow, s.ID = key, "c1"

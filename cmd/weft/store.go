@@ -41,7 +41,8 @@ func (a *app) storeInfoCommand() *cobra.Command {
 				if a.format == "json" {
 					return printJSON(cmd.OutOrStdout(), info)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "schema %d, %s of data in a file of %s\n\n", info.Schema, model.FormatBytes(info.Size), model.FormatBytes(info.File))
+				fmt.Fprintf(cmd.OutOrStdout(), "schema %d, %s of data in a file of %s\n\n", info.Schema,
+					model.FormatBytes(info.Size), model.FormatBytes(info.File))
 				var t table
 				t.row("KIND", "ROWS", "OLDEST", "NEWEST")
 				for _, k := range info.Kinds {

@@ -41,7 +41,8 @@ func (f *targetFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.url, "server", url, "URL of the controller; also WEFT_SERVER")
 	fl.StringVar(&f.token, "token", "", "API token of the controller; also WEFT_TOKEN")
 	fl.StringVar(&f.ca, "ca", "", "PEM file of the CA that signed the controller's certificate")
-	fl.StringVar(&f.scenarioFile, "scenario", "", "run this scenario in the simulator and query it instead of a controller")
+	fl.StringVar(&f.scenarioFile, "scenario", "",
+		"run this scenario in the simulator and query it instead of a controller")
 	f.runFlags.register(cmd)
 }
 
@@ -275,7 +276,8 @@ func (t *target) flowsNamed(ctx context.Context, text string, r api.Range) ([]mo
 		add(traces.Items[i].Flow.Flow)
 	}
 	if len(keys) == 0 {
-		return nil, usagef("--flow %s: no flow between these hosts was counted or traced; want a 5-tuple such as %q", text,
+		return nil, usagef("--flow %s: no flow between these hosts was counted or traced; want a 5-tuple such as %q",
+			text,
 			"udp 10.0.0.2:10000 > 10.2.0.2:4791")
 	}
 	return keys, nil

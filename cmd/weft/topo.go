@@ -94,7 +94,8 @@ with lines "switch destination next_hop".`,
 			if out != "" && !cmd.Flags().Changed("to") {
 				known, ok := file.FormatByName(out)
 				if !ok {
-					return usagef("--out %s: unknown file name extension, add --to with one of %s", out, strings.Join(outputFormats, ", "))
+					return usagef("--out %s: unknown file name extension, add --to with one of %s", out,
+						strings.Join(outputFormats, ", "))
 				}
 				to = string(known)
 			}
@@ -128,7 +129,8 @@ with lines "switch destination next_hop".`,
 var outputFormats = []string{string(file.YAML), string(file.JSON), string(file.Dot), string(file.HPCC)}
 
 func addToFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "to", "", "format: "+strings.Join(outputFormats, ", ")+" (default yaml, or json with -o json)")
+	cmd.Flags().StringVar(to, "to", "", "format: "+strings.Join(outputFormats,
+		", ")+" (default yaml, or json with -o json)")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 

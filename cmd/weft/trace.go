@@ -78,8 +78,10 @@ or looped.`,
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	fl.StringVar(&f.id, "id", "", "print the hops of the trace with this ID")
 	fl.IntVar(&f.show, "show", 0, "print the hops of the Nth trace of the list")
-	fl.StringVar(&f.pcapng, "pcapng", "", "write the trace of --id or --show to this file, with a comment on each hop; with --pcap all traces")
-	fl.DurationVar(&f.close, "close", 0, "a trace is complete this long after its last mirror (default 1ms in a scenario, 1s with --pcap)")
+	fl.StringVar(&f.pcapng, "pcapng", "",
+		"write the trace of --id or --show to this file, with a comment on each hop; with --pcap all traces")
+	fl.DurationVar(&f.close, "close", 0,
+		"a trace is complete this long after its last mirror (default 1ms in a scenario, 1s with --pcap)")
 	return cmd
 }
 

@@ -284,7 +284,8 @@ func newCaptureList(w *tracewatch.Watch, f *topo.Fabric, got *tracewatch.Traces,
 	list.Fates["unknown"] = sum("traces") - known
 	for _, x := range w.Findings() {
 		one := captureFinding{
-			Kind: x.Kind.String(), Switch: nodeName(f, x.Switch), Flow: x.Flow, Lost: x.Ended, Packets: x.Packets, Probability: x.Chance,
+			Kind: x.Kind.String(), Switch: nodeName(f,
+				x.Switch), Flow: x.Flow, Lost: x.Ended, Packets: x.Packets, Probability: x.Chance,
 		}
 		if x.Known {
 			one.Next = nodeName(f, x.Next)
@@ -329,10 +330,12 @@ func newTraceDetail(t *trace.Trace, f *topo.Fabric) *api.Trace {
 func (f *traceFlags) printCapture(w io.Writer, t *target, list *captureList) error {
 	fmt.Fprintln(w, list.Note)
 	fmt.Fprintf(w, "%s of %s: %d arrived, %d lost, %d looped, %d unsettled, %d unknown\n",
-		plural.Count(list.Traces, "trace"), plural.Count(list.Mirrors, "mirror"), list.Fates["arrived"], list.Fates[traceLost],
+		plural.Count(list.Traces, "trace"), plural.Count(list.Mirrors,
+			"mirror"), list.Fates["arrived"], list.Fates[traceLost],
 		list.Fates["looped"], list.Fates["unsettled"], list.Fates["unknown"])
 	if list.LostMirrors+list.Malformed+list.ClosedEarly > 0 {
-		fmt.Fprintf(w, "%d mirrors lost, %d malformed; %d traces closed early\n", list.LostMirrors, list.Malformed, list.ClosedEarly)
+		fmt.Fprintf(w, "%d mirrors lost, %d malformed; %d traces closed early\n", list.LostMirrors, list.Malformed,
+			list.ClosedEarly)
 	}
 	if err := printCaptureFindings(w, list.Findings); err != nil {
 		return err

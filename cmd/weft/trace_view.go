@@ -71,7 +71,8 @@ func printTraceFields(w io.Writer, fields []string, list []api.TraceSummary) err
 
 // printTrace prints one trace hop by hop.
 func printTrace(w io.Writer, t *target, one *api.Trace) error {
-	fmt.Fprintf(w, "trace %s: %v, mirrored for %s at %s: %s\n", one.ID, one.Flow.Flow, one.Why, t.clock(one.Time), one.End)
+	fmt.Fprintf(w, "trace %s: %v, mirrored for %s at %s: %s\n", one.ID, one.Flow.Flow, one.Why, t.clock(one.Time),
+		one.End)
 	if one.LostMirrors > 0 {
 		fmt.Fprintf(w, "%d mirrors of this packet were lost\n", one.LostMirrors)
 	}

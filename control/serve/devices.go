@@ -11,26 +11,26 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// noDevices is control.Devices of a fabric that is listened to: it reports, and
-// takes no orders. What would need one says so.
+// noDevices is control.Devices of a fabric that reports and takes no commands.
+// Commands return errReadOnly.
 type noDevices struct{}
 
-var errListens = fmt.Errorf("this controller is passive: it sends no commands to devices: %w", api.ErrUnsupported)
+var errReadOnly = fmt.Errorf("this controller is passive: it sends no commands to devices: %w", api.ErrUnsupported)
 
 // Active is part of portwatch.Fabric: which ports have traffic is not known.
 func (noDevices) Active(list []model.Port) []model.Port { return list }
 
 // SetShift is part of portwatch.Fabric.
-func (noDevices) SetShift(model.Port, uint8) error { return errListens }
+func (noDevices) SetShift(model.Port, uint8) error { return errReadOnly }
 
 // Mark is part of tracewatch.Marker.
-func (noDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
+func (noDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error { return errReadOnly }
 
 // Unmark is part of tracewatch.Marker.
-func (noDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
+func (noDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error { return errReadOnly }
 
 // Inject is part of probe.Injector.
-func (noDevices) Inject(model.NodeID, prober.Series) error { return errListens }
+func (noDevices) Inject(model.NodeID, prober.Series) error { return errReadOnly }
 
 // PollFlow is part of control.Devices.
 func (noDevices) PollFlow(model.FlowKey) bool { return false }

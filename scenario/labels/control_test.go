@@ -44,7 +44,8 @@ func newLab(t testing.TB, interval time.Duration, loss float64, flows []traffic.
 	n, err := sim.New(routes, sim.DefaultConfig())
 	check(t, err)
 	l := &lab{net: n}
-	l.truth, err = truth.Record(n, truth.Options{Flows: true, Drops: true, MaxDrops: 1 << 16, Depths: true, Paths: true, MaxPathHops: 1 << 16})
+	l.truth, err = truth.Record(n, truth.Options{Flows: true, Drops: true, MaxDrops: 1 << 16, Depths: true,
+		Paths: true, MaxPathHops: 1 << 16})
 	check(t, err)
 	if interval > 0 {
 		l.label(t, interval, loss)
@@ -63,7 +64,8 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 		programs[id] = []inswitch.Program{p}
 	}
 	tuner := coverage.DefaultTunerConfig(interval)
-	cfg := portwatch.Config{States: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval, KeepWindows: 1 << 16, Tuner: &tuner}
+	cfg := portwatch.Config{States: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval,
+		KeepWindows: 1 << 16, Tuner: &tuner}
 	var err error
 	l.ctl, err = New(l.net, programs, 0, cfg, Channel{Delay: 50 * us, Loss: loss, Seed: 1})
 	check(t, err)
@@ -101,7 +103,7 @@ func mixedFlows(hosts []model.NodeID) (flows []traffic.Flow) {
 
 // TestEveryActivePortIsReported labels all kinds of traffic: every port that sent
 // is known, in every window but the last; nothing of the traffic is lost, sent
-// again or led another way than without labels.
+// again or forwarded on another path than without labels.
 func TestEveryActivePortIsReported(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	check(t, err)
@@ -127,7 +129,8 @@ func TestEveryActivePortIsReported(t *testing.T) {
 		key, spec := l.net.FlowKey(id)
 		with, without := l.truth.Flow(id, false), plain.truth.Flow(id, false)
 		if with.Delivered != without.Delivered || with.Payload != without.Payload || with.Payload != spec.Bytes {
-			t.Errorf("%v: %d packets, %v with labels; %d, %v without; want the same, and %v", key, with.Delivered, with.Payload, without.Delivered, without.Payload, spec.Bytes)
+			t.Errorf("%v: %d packets, %v with labels; %d, %v without; want the same, and %v", key, with.Delivered,
+				with.Payload, without.Delivered, without.Payload, spec.Bytes)
 		}
 		// A labelled packet on another path would overtake others.
 		a, b := l.truth.Paths(id, false), plain.truth.Paths(id, false)
@@ -153,7 +156,8 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 	check(t, err)
 	var flows []traffic.Flow
 	for i, src := range f.Hosts()[4:12] {
-		flows = append(flows, traffic.Flow{Src: src, Dst: f.Hosts()[0], Bytes: model.MB, Priority: 3, Start: model.Time(1000 + 100*i)})
+		flows = append(flows, traffic.Flow{Src: src, Dst: f.Hosts()[0], Bytes: model.MB, Priority: 3,
+			Start: model.Time(1000 + 100*i)})
 	}
 	l := newLab(t, 2*us, 0, append(flows, mixedFlows(f.Hosts())...))
 	const end = 2 * time.Millisecond

@@ -32,11 +32,12 @@ type Result struct {
 	Flows    []*FlowLatency // of Options.Follow
 }
 
-// Play runs a scenario whose switches label, and watches its ports.
+// Run runs a scenario whose switches write labels, and watches its ports.
 func Run(ctx context.Context, s *scenario.Scenario, o Options, progress func(scenario.Progress)) (*Result, error) {
 	at := slices.IndexFunc(s.Telemetry, func(p scenario.Program) bool { return p.Kind == "label" })
 	if at < 0 {
-		return nil, fmt.Errorf("scenario %q has no telemetry of kind label, want \"- {kind: label}\" under telemetry", s.Name)
+		return nil, fmt.Errorf("scenario %q has no telemetry of kind label, want \"- {kind: label}\" under telemetry",
+			s.Name)
 	}
 	out := &Result{}
 	connect := func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error {
