@@ -39,7 +39,7 @@ const (
 // once to a store with its cache, once to one that reads every result from the
 // tables.
 func benchServe(ctx context.Context) ([]Result, error) {
-	defer serve.Spread()() // as weft serve does
+	defer serve.RaiseGOMAXPROCS()() // as weft serve does
 	r, err := recordFabric()
 	if err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Config is what a serving process goes by. Settings says what each field means
-// and by which names it is set.
+// Config is the configuration of a service. Settings documents each field and its
+// names.
 type Config struct {
 	Topology string // file
 
@@ -35,12 +35,12 @@ type Config struct {
 	Controller struct {
 		Slot   time.Duration
 		Step   time.Duration
-		Silent time.Duration
-		// Patience is how long reports may stay away. A collector that shares its
-		// machine stands still for tenths of a second at times, and reads
-		// afterwards what came meanwhile. Nothing waits for it where everybody has
-		// reported.
-		Patience time.Duration
+		SilentAfter time.Duration
+		// ReportTimeout is how long the analyses wait for missing reports. A collector
+		// that shares its machine is not scheduled for tenths of a second at times, and
+		// reads the reports of that time afterwards. Nothing waits where every switch
+		// has reported.
+		ReportTimeout time.Duration
 	}
 	Store struct {
 		Path      string
@@ -63,7 +63,7 @@ type Config struct {
 	Log Log
 }
 
-// Log says what is logged, and how.
+// Log configures the log.
 type Log struct {
 	Level  string
 	Format string
@@ -75,7 +75,7 @@ func (l Log) level() (v slog.Level) {
 	return v
 }
 
-// Logger makes the log, and what its level is set by.
+// Logger makes the log, and the variable of its level.
 func (l Log) Logger(w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	level.Set(l.level())
@@ -97,7 +97,7 @@ func DefaultConfig() (c Config) {
 	c.Sources = sources.DefaultConfigs()
 	c.Record = capture.DefaultConfig()
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
-	c.Controller.Silent, c.Controller.Patience = 10*time.Second, 200*time.Millisecond
+	c.Controller.SilentAfter, c.Controller.ReportTimeout = 10*time.Second, 200*time.Millisecond
 	c.Store.Path = "weft.duckdb"
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
@@ -111,18 +111,18 @@ func (c *Config) DTA() *sources.DTAConfig { return c.Sources[sources.DTA.Kind].(
 
 func bad(key, format string, args ...any) error { return source.Errorf(key, format, args...) }
 
-// Check complains about the first thing that cannot work, by a KeyError, without
-// looking at anything outside of the configuration.
+// Check returns a source.KeyError for the first invalid value. It reads nothing
+// outside of the configuration.
 func (c *Config) Check() error {
 	switch {
 	case c.Topology == "":
-		return bad("topology", "none, want the file of the fabric's topology; weft topo gen makes one")
+		return bad("topology", "none, want the topology file of the fabric; weft topo gen writes one")
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
-	case c.Controller.Silent <= 0:
-		return bad("controller.silent", "%v, want above 0", c.Controller.Silent)
-	case c.Controller.Patience <= 0 || c.Controller.Patience > time.Minute:
-		return bad("controller.patience", "%v, want above 0 and at most 1m", c.Controller.Patience)
+	case c.Controller.SilentAfter <= 0:
+		return bad("controller.silent_after", "%v, want above 0", c.Controller.SilentAfter)
+	case c.Controller.ReportTimeout <= 0 || c.Controller.ReportTimeout > time.Minute:
+		return bad("controller.report_timeout", "%v, want above 0 and at most 1m", c.Controller.ReportTimeout)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
 	case c.Store.Hot < 0:
@@ -174,8 +174,7 @@ func (c *Config) SourceAddresses() (text string) {
 	return strings.TrimSpace(text)
 }
 
-// checkOpen refuses to serve everybody: an address that others reach needs a
-// token.
+// checkOpen requires a token where the address is not loopback.
 func (c *Config) checkOpen() error {
 	host, port, err := net.SplitHostPort(c.API.Listen)
 	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
@@ -183,12 +182,12 @@ func (c *Config) checkOpen() error {
 	}
 	ip, err := netip.ParseAddr(host)
 	if local := host == "localhost" || err == nil && ip.IsLoopback(); !local && c.API.Token == "" && c.API.TokenFile == "" {
-		return bad("api.listen", "%s is reached from elsewhere, want api.token or api.token_file with it", c.API.Listen)
+		return bad("api.listen", "%s is not a loopback address, want api.token or api.token_file with it", c.API.Listen)
 	}
 	return nil
 }
 
-// api is the API's own configuration. It reads the file of the token.
+// api is the configuration of the API. It reads the token file.
 func (c *Config) api() (api.Config, error) {
 	a := api.DefaultConfig()
 	a.Listen, a.Token, a.TLSCert, a.TLSKey = c.API.Listen, c.API.Token, c.API.TLSCert, c.API.TLSKey

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// maxFile bounds a configuration.
+// maxFile is the size limit of a configuration.
 const maxFile = 1 << 20
 
 // parse reads the YAML of a file into c, and notes the lines of keys.

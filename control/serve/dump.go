@@ -12,8 +12,8 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Dump writes a configuration as a file that Load reads. Tokens are left out:
-// who may see a configuration need not be who may use the API.
+// Dump writes a configuration as a file that Load reads, without tokens: a reader of
+// the configuration need not be a user of the API.
 func (c *Config) Dump(w io.Writer) error {
 	var b strings.Builder
 	section := ""
@@ -45,7 +45,7 @@ func (c *Config) Dump(w io.Writer) error {
 	return err
 }
 
-// dumpRest writes what of a section is more than words.
+// dumpRest writes the values of a section that are more than one word.
 func (c *Config) dumpRest(b *strings.Builder, section string) {
 	switch section {
 	case "store":

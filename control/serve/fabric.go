@@ -81,12 +81,12 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg.SelfPolling, cfg.VerdictTimeout = true, 5*time.Second
 	// Reports of a real fabric are in flight for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.
-	patience := c.Controller.Patience
-	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = patience, time.Second
-	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(patience/c.Controller.Slot, 3)), 2*patience
+	timeout := c.Controller.ReportTimeout
+	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = timeout, time.Second
+	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(timeout/c.Controller.Slot, 3)), 2*timeout
 	cfg.Traces.Trace.OutPorts = !f.noOutPort
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
-	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.Silent
+	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.SilentAfter
 	return cfg
 }
 

@@ -133,7 +133,7 @@ func TestIncastOfALiveFabric(t *testing.T) {
 // that it has; one that falls silent is named.
 func TestSilentSwitchIsMissed(t *testing.T) {
 	cfg := testConfig(t)
-	set(t, &cfg, "controller.silent", "1s")
+	set(t, &cfg, "controller.silent_after", "1s")
 	l := newLab(t, start(t, cfg))
 	quiet, mute := l.net.Fabric().Switches()[3], atomic.Bool{}
 	l.send = func(from model.NodeID, datagram []byte) {

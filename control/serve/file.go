@@ -18,7 +18,7 @@ type Source struct {
 }
 
 // Load reads a configuration and checks it. What is wrong with the file is a
-// complaint with file and line.
+// error with file and line.
 func (s Source) Load() (Config, error) {
 	c := DefaultConfig()
 	lines := map[string]int{}

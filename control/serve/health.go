@@ -48,8 +48,8 @@ func sumIntake(st *collector.Status) (sum translate.IntakeStats) {
 	return sum
 }
 
-// socketStage is the way from reporters to here: what the kernel dropped, and
-// what never came.
+// socketStage is the path from reporters: what the kernel dropped, and what never
+// arrived.
 func socketStage(st *collector.Status) api.Stage {
 	s := api.Stage{Name: "transport", Title: "Network and sockets", Unit: "datagrams"}
 	var dropped, long, missing uint64
@@ -62,9 +62,9 @@ func socketStage(st *collector.Status) api.Stage {
 	}
 	s.In = s.Out + dropped + long
 	s.Losses = []api.StageLoss{
-		{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
+		{Reason: "queue full", About: "datagrams dropped by the kernel's socket buffer", Count: dropped},
 		{Reason: "too long", Count: long},
-		{Reason: "missing", About: "reports, by their numbers: lost on the way, or in one of the queues", Count: missing},
+		{Reason: "missing", About: "reports missing by sequence number: lost in the network or in a queue", Count: missing},
 	}
 	return s
 }
@@ -82,11 +82,11 @@ func sourceStage(src source.Source, c source.Counters) api.Stage {
 func (f *streamSource) stage() api.Stage {
 	st := f.stream.Stats()
 	return api.Stage{
-		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: st.Published, Out: st.Delivered, Queued: int(st.Waiting),
+		Name: "readers", Title: "Other sources", Unit: "reports", In: st.Published, Out: st.Delivered, Queued: int(st.Waiting),
 		Losses: []api.StageLoss{
 			{Reason: "shed", About: "the analyses were too slow", Count: st.Full},
-			{Reason: "too large", About: "longer than a partition of the stream", Count: st.TooLarge},
-			{Reason: "closed", About: "came after the end", Count: st.Closed},
+			{Reason: "too large", About: "larger than a partition of the stream", Count: st.TooLarge},
+			{Reason: "closed", About: "arrived after shutdown", Count: st.Closed},
 		},
 	}
 }

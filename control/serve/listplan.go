@@ -14,7 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Plan is what reporters must be told: which list takes what.
+// Plan is what reporters must know: the lists of each kind of report.
 type Plan struct {
 	Listen   netip.AddrPort `json:"listen"`
 	MaxData  int            `json:"max_data_bytes"`
@@ -32,7 +32,7 @@ type PlannedList struct {
 	Reports string     `json:"reports"` // who does
 }
 
-// PlannedNode is one switch and how its reports are told.
+// PlannedNode is one switch and how its reports identify it.
 type PlannedNode struct {
 	Name     string       `json:"name"`
 	ID       model.NodeID `json:"id"`
@@ -41,8 +41,8 @@ type PlannedNode struct {
 	Identifiers map[source.Kind]string `json:"identifiers"`
 }
 
-// Try does all of New that needs neither socket nor store, and tells the plan.
-func Try(cfg Config) (*Plan, error) {
+// DryRun does all of New that needs neither socket nor store, and returns the plan.
+func DryRun(cfg Config) (*Plan, error) {
 	f, err := readFabric(&cfg)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func Try(cfg Config) (*Plan, error) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Dir(one.path)); err != nil || !info.IsDir() {
-			return nil, bad(one.key, "%s is no directory, want one that is there", filepath.Dir(one.path))
+			return nil, bad(one.key, "%s is not a directory, want an existing one", filepath.Dir(one.path))
 		}
 	}
 	return f.plan(&cfg)
@@ -79,7 +79,7 @@ func (f *fabric) plan(cfg *Config) (*Plan, error) {
 		what, format, reports string
 	}{
 		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch to the list of its id"},
-		{l.Labels, "labels taken off packets", "docs/formats/label.md, export", "the last switch on the way"},
+		{l.Labels, "labels removed from packets", "docs/formats/label.md, export", "the last switch on the path"},
 		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", "every switch"},
 		{l.Epochs, "epochs that answer a poll", "docs/formats/epoch.md", "polled switches"},
 		{l.DiagnosisRequests, "polls about slow flows", "docs/formats/poll.md", "hosts"},

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// openRecorder opens the file that reports are recorded in, if they are.
+// openRecorder opens the recording, if there is one.
 func (s *socketInput) openRecorder() (err error) {
 	if s.cfg.Record.Path == "" {
 		return nil
@@ -21,22 +21,21 @@ func (s *socketInput) openRecorder() (err error) {
 	return nil
 }
 
-// record shows the recorder what came, and whether it was taken.
+// record passes a received datagram to the recorder.
 func (s *socketInput) record(k source.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	if s.recorder != nil {
 		s.recorder.RecordDatagram(k, taken, at, from, to, payload)
 	}
 }
 
-// recordStage is what became of the reports that are recorded, beside the way of
-// all others.
+// recordStage accounts for recorded reports.
 func recordStage(st capture.Stats) api.Stage {
 	return api.Stage{
 		Name: "recording", Title: "Recording", Unit: "datagrams", In: st.Datagrams, Out: st.Written, Queued: int(st.Waiting),
 		Losses: []api.StageLoss{
 			{Reason: "shed", About: "the disk was too slow", Count: st.Shed},
-			{Reason: "failed", About: "the disk refused them", Count: st.Failed},
-			{Reason: "rejected", About: "not taken, and record.rejected does not ask for them", Count: st.Skipped, Expected: true},
+			{Reason: "failed", About: "the disk returned an error", Count: st.Failed},
+			{Reason: "rejected", About: "rejected reports, which record.rejected does not include", Count: st.Skipped, Expected: true},
 		},
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// Reload takes a new configuration: tokens, tenants, jobs, the certificate's
-// content, retention, size, the level of the log, and the routes of the topology
-// file. It returns the keys that have changed and need a restart. On an error
-// nothing has changed. One goroutine calls it.
+// Reload applies a new configuration: tokens, tenants, jobs, the content of the
+// certificate, retention, size, log level, and the routes of the topology file. It
+// returns the changed keys that need a restart. On an error nothing changes. One
+// goroutine calls it.
 func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err error) {
-	// Everything is tried before anything is taken.
+	// Everything is checked before anything is applied.
 	a, err := s.access(&cfg)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 	return s.restarts(&cfg), nil
 }
 
-// restarts lists the keys that differ from what runs and need a restart.
+// restarts returns the changed keys that need a restart.
 func (s *Service) restarts(cfg *Config) (list []string) {
 	for i := range settings {
 		one := &settings[i]
@@ -64,8 +64,8 @@ func (s *Service) restarts(cfg *Config) (list []string) {
 	return list
 }
 
-// access is who may ask from now on. Address and names of the certificate stay
-// until a restart, so what is new must suit those.
+// access is the new API configuration. Address and certificate files stay until a
+// restart, so the new values must suit them.
 func (s *Service) access(cfg *Config) (api.Config, error) {
 	next := cfg.clone()
 	next.API.Listen, next.API.TLSCert, next.API.TLSKey = s.cfg.API.Listen, s.cfg.API.TLSCert, s.cfg.API.TLSKey
@@ -79,15 +79,15 @@ func (s *Service) access(cfg *Config) (api.Config, error) {
 	return a, api.CheckConfig(a)
 }
 
-// newRoutes reads the routes of a topology file; nil: they are as they were. The
-// fabric itself must be the same: lists, memory and analyses are laid out for it.
+// newRoutes reads the routes of a topology file; nil: unchanged. The fabric must be
+// the same: lists, memory and analyses are laid out for it.
 func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
 	doc, err := file.Read(cfg.Topology)
 	if err != nil {
 		return nil, err
 	}
 	if same, err := sameFabric(s.fabric.doc, doc); err != nil || !same {
-		return nil, fmt.Errorf("%s: nodes or links have changed, want a restart for them; only routes can change while serving", cfg.Topology)
+		return nil, fmt.Errorf("%s: nodes or links have changed, which needs a restart; a reload applies routes only", cfg.Topology)
 	}
 	old := s.fabric.routes.Config()
 	if old.Seed == doc.Seed && reflect.DeepEqual(old.Overrides, doc.Overrides) {
@@ -100,8 +100,7 @@ func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
 	return routes, nil
 }
 
-// instruct tells the controller of jobs, and of routes that are intended from now
-// on.
+// instruct sets the jobs and intended routes of the controller from now on.
 func (s *Service) instruct(ctx context.Context, jobs []control.Job, routes *topo.Routes) (err error) {
 	asked := s.Loop.Call(ctx, func() {
 		if err = s.Controller.SetJobs(jobs); err != nil || routes == nil {

@@ -23,7 +23,7 @@ import (
 // both name what is broken, and nothing else.
 func TestReplayIsTheService(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.Controller.Patience = time.Second
+	cfg.Controller.ReportTimeout = time.Second
 	base := time.Now().Add(4 * time.Second).Truncate(10 * time.Millisecond)
 	lab := recordLab(t, broken, base, 2500*time.Millisecond) // longer than patience
 	soon, _ := replayed(t, cfg, capture.Input{Path: lab})

@@ -52,39 +52,39 @@ func allSettings() []Setting {
 var serviceSettings = []Setting{
 	{Key: "topology", About: "file of the fabric's topology and intended routes", Reload: true, at: func(c *Config) any { return &c.Topology }},
 
-	{Key: "record.file", About: "pcapng file that every report is also written to as it came, which weft replay plays; empty: none", at: func(c *Config) any { return &c.Record.Path }},
-	{Key: "record.max_size", About: "a file of this size becomes an old one, with its time in its name; 0: no bound", at: func(c *Config) any { return &c.Record.MaxSize }},
-	{Key: "record.keep", About: "old files that are kept; 0: all", at: func(c *Config) any { return &c.Record.Keep }},
-	{Key: "record.queue", About: "reports that may wait for the disk; the rest is not recorded, and counted", at: func(c *Config) any { return &c.Record.Queue }},
-	{Key: "record.rejected", About: "also write what was received and not taken", at: func(c *Config) any { return &c.Record.Rejected }},
+	{Key: "record.file", About: "pcapng file that records every received report, for weft replay; empty: none", at: func(c *Config) any { return &c.Record.Path }},
+	{Key: "record.max_size", About: "rotate the file at this size; 0: no limit", at: func(c *Config) any { return &c.Record.MaxSize }},
+	{Key: "record.keep", About: "rotated files to keep; 0: all", at: func(c *Config) any { return &c.Record.Keep }},
+	{Key: "record.queue", About: "queue for the disk; reports beyond it are counted and not recorded", at: func(c *Config) any { return &c.Record.Queue }},
+	{Key: "record.rejected", About: "also record reports that were received and rejected", at: func(c *Config) any { return &c.Record.Rejected }},
 
-	{Key: "controller.slot", About: "slots of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
-	{Key: "controller.step", About: "how often the controller looks", at: func(c *Config) any { return &c.Controller.Step }},
-	{Key: "controller.silent", About: "a switch of which nothing was heard for so long is silent", at: func(c *Config) any { return &c.Controller.Silent }},
-	{Key: "controller.patience", About: "how long reports may stay away before what there is is judged", at: func(c *Config) any { return &c.Controller.Patience }},
+	{Key: "controller.slot", About: "slot length of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
+	{Key: "controller.step", About: "interval at which the controller reads reports", at: func(c *Config) any { return &c.Controller.Step }},
+	{Key: "controller.silent_after", About: "mark a switch as silent after this long without reports", at: func(c *Config) any { return &c.Controller.SilentAfter }},
+	{Key: "controller.report_timeout", About: "wait this long for missing reports before analysing without them", at: func(c *Config) any { return &c.Controller.ReportTimeout }},
 
 	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
-	{Key: "store.max_size", About: "the oldest records go where more is kept; 0: no bound", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
-	{Key: "store.hot", About: "memory for the newest records, which most answers are made of", at: func(c *Config) any { return &c.Store.Hot }},
-	{Key: "store.memory", About: "what DuckDB may use for its cache and for queries", at: func(c *Config) any { return &c.Store.Memory }},
-	{Key: "store.queue", About: "records that may wait for the store; the rest is shed and counted", at: func(c *Config) any { return &c.Store.Queue }},
+	{Key: "store.max_size", About: "delete the oldest records beyond this size; 0: no limit", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
+	{Key: "store.hot", About: "memory for the newest records, which answer most queries", at: func(c *Config) any { return &c.Store.Hot }},
+	{Key: "store.memory", About: "memory limit of DuckDB for cache and queries", at: func(c *Config) any { return &c.Store.Memory }},
+	{Key: "store.queue", About: "records that may wait for the store; more are shed and counted", at: func(c *Config) any { return &c.Store.Queue }},
 
-	{Key: "api.listen", About: "address of the API and the page", at: func(c *Config) any { return &c.API.Listen }},
-	{Key: "api.token", About: "the operator's token, 16 characters or more; empty: everybody is the operator", Reload: true, secret: true, at: func(c *Config) any { return &c.API.Token }},
-	{Key: "api.token_file", About: "file that holds the operator's token", Reload: true, at: func(c *Config) any { return &c.API.TokenFile }},
-	{Key: "api.tls_cert", About: "PEM file of the certificate; its content is read again, its name needs a restart", at: func(c *Config) any { return &c.API.TLSCert }},
-	{Key: "api.tls_key", About: "PEM file of its key", at: func(c *Config) any { return &c.API.TLSKey }},
-	{Key: "api.hosts", About: "names, beside addresses and localhost, that the API is asked by, with commas between", at: func(c *Config) any { return &c.API.Hosts }},
+	{Key: "api.listen", About: "address of the API and the console", at: func(c *Config) any { return &c.API.Listen }},
+	{Key: "api.token", About: "operator token, at least 16 characters; empty: authentication disabled", Reload: true, secret: true, at: func(c *Config) any { return &c.API.Token }},
+	{Key: "api.token_file", About: "file with the operator token", Reload: true, at: func(c *Config) any { return &c.API.TokenFile }},
+	{Key: "api.tls_cert", About: "PEM file of the certificate; a reload reads the file again, another name needs a restart", at: func(c *Config) any { return &c.API.TLSCert }},
+	{Key: "api.tls_key", About: "PEM file of the certificate's key", at: func(c *Config) any { return &c.API.TLSKey }},
+	{Key: "api.hosts", About: "host names of the API besides addresses and localhost, comma-separated", at: func(c *Config) any { return &c.API.Hosts }},
 	{Key: "api.pprof", About: "loopback address of the Go profiler; empty: none", at: func(c *Config) any { return &c.API.Pprof }},
 
 	{Key: "log.level", About: "debug, info, warn or error", Reload: true, at: func(c *Config) any { return &c.Log.Level }},
 	{Key: "log.format", About: "text or json", at: func(c *Config) any { return &c.Log.Format }},
 }
 
-// Settings lists all values that are one word.
+// Settings returns all values that are one word.
 func Settings() []Setting { return settings }
 
-// Set gives the setting a value. The error says what is wanted.
+// Set sets the value of a setting. The error says what is wanted.
 func (s *Setting) Set(c *Config, text string) error {
 	text = strings.TrimSpace(text)
 	bad := func(want string) error { return fmt.Errorf("%s %q, want %s", s.Key, text, want) }
@@ -122,7 +122,7 @@ func (s *Setting) Set(c *Config, text string) error {
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return bad("a span of time such as 10ms")
+			return bad("a duration such as 10ms")
 		}
 		*p = d
 	case *model.Bytes:
@@ -148,7 +148,7 @@ func (s *Setting) Set(c *Config, text string) error {
 		}
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return bad("an address of this machine, or 0.0.0.0")
+			return bad("a local address, or 0.0.0.0")
 		}
 		*p = a
 	}
@@ -185,7 +185,7 @@ func (s *Setting) Value(c *Config) string {
 	}
 }
 
-// deref reads the pointers that print well.
+// deref returns the values that print well.
 func deref(p any) any {
 	switch p := p.(type) {
 	case *int:

@@ -22,23 +22,23 @@ type Summary struct {
 	Packets     uint64            `json:"packets"` // of the files
 	Reports     map[string]uint64 `json:"reports"` // by kind; datagrams and mirrored packets
 	Broken      []string          `json:"broken"`  // files that break off
-	Flows       int               `json:"flows"`   // different ones
+	Flows       int               `json:"flows"`   // distinct
 	FlowSlots   uint64            `json:"flow_slots"`
 	LostPackets uint64            `json:"lost_packets"` // of flows, between two switches
-	Traces      map[string]uint64 `json:"traces"`       // by what became of the packet
-	Ports       int               `json:"ports"`        // that were heard of
+	Traces      map[string]uint64 `json:"traces"`       // by fate of the packet
+	Ports       int               `json:"ports"`        // that reported
 	Diagnoses   uint64            `json:"diagnoses"`
-	Incidents   []api.Incident    `json:"incidents"` // in the order of their begins
+	Incidents   []api.Incident    `json:"incidents"` // in the order of their start
 	Stages      []api.Stage       `json:"stages"`    // of the pipeline, with losses by reason
 	Kept        uint64            `json:"kept"`      // records in the store
 }
 
-// Faulty tells whether there is an incident that is more than a notice.
+// Faulty reports whether there is an incident above notice.
 func (f *Summary) Faulty() bool {
 	return slices.ContainsFunc(f.Incidents, func(i api.Incident) bool { return i.Severity != "notice" })
 }
 
-// totals counts records on their way to the store.
+// totals counts records.
 type totals struct {
 	from      model.Time
 	flows     map[model.FlowKey]struct{}
@@ -47,8 +47,8 @@ type totals struct {
 	traces    map[string]uint64
 	ports     map[record.Port]struct{}
 	diagnoses uint64
-	incidents map[string]api.Incident // the newest word on each
-	merged    map[string]bool         // those that are part of others
+	incidents map[string]api.Incident // the newest state of each
+	merged    map[string]bool         // those merged into others
 }
 
 func newTotals() totals {
@@ -87,7 +87,7 @@ func (t *totals) addIncident(in *incident.Incident) {
 
 func instant(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
-// found tells what there is.
+// summary returns the findings so far.
 func (r *Replay) summary(in *capture.Reader) *Summary {
 	t, st := &r.totals, in.Stats()
 	f := &Summary{
