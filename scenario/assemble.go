@@ -25,7 +25,7 @@ type session struct {
 	parts       []part // by Scenario.Traffic
 	flows       int
 	offeredLoad []string          // offered load of each traffic item
-	hosts       []*simhost.Switch // build telemetry programs
+	hosts       []*simhost.Switch // of telemetry programs
 	programs    map[model.NodeID][]inswitch.Program
 	mgmt        *simhost.Management // nil: reports travel in-band
 	captures    []*capture
@@ -43,9 +43,12 @@ func assemble(s *Scenario, o Options) (*session, error) {
 		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, MaxDuration)
 	}
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
-		return nil, wrap(s.fabricPos, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
+		return nil, wrap(s.fabricPos, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one",
+			len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic, x.scheduleMigrations, x.injectFaults, x.scheduleRouteChanges, x.startBGP, x.setClocks, x.startAgents, x.attachPrograms, x.startCaptures, x.callBegin} {
+	for _, step := range []func(Options) error{x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic,
+		x.scheduleMigrations, x.injectFaults, x.scheduleRouteChanges, x.startBGP, x.setClocks, x.startAgents,
+		x.attachPrograms, x.startCaptures, x.callBegin} {
 		if err := step(o); err != nil {
 			return nil, err
 		}
@@ -189,7 +192,8 @@ func (x *session) addTraffic(Options) error {
 		}
 		p := part{x.flows, x.flows + len(list)}
 		x.parts, x.flows = append(x.parts, p), p.end
-		x.offeredLoad = append(x.offeredLoad, fmt.Sprintf("traffic %s offers %v", t.Name, traffic.Summarize(list, hosts, x.s.Duration)))
+		x.offeredLoad = append(x.offeredLoad, fmt.Sprintf("traffic %s offers %v", t.Name,
+			traffic.Summarize(list, hosts, x.s.Duration)))
 		x.recordCause(t, p)
 		before = append(before, traffic.List{})
 	}

@@ -64,7 +64,8 @@ func decode(v tree.Value, into any, what string) error {
 	case *bool:
 		return scalar(v, what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
 	case *time.Duration:
-		return scalar(v, what, "a duration such as 10us, at most "+MaxDuration.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
+		return scalar(v, what, "a duration such as 10us, at most "+MaxDuration.String(),
+			func(s string) (err error) { *p, err = parseSpan(s); return err })
 	case *model.Time:
 		return scalar(v, what, "a time since the start of the run such as 10us", func(s string) error {
 			d, err := parseSpan(strings.TrimPrefix(s, "+"))
@@ -79,7 +80,11 @@ func decode(v tree.Value, into any, what string) error {
 			return err
 		})
 	case *traffic.Transport:
-		return scalar(v, what, "rdma, tcp or udp", func(s string) (err error) { *p, err = traffic.ParseTransport(s); return err })
+		return scalar(v, what, "rdma, tcp or udp", func(s string) (err error) {
+			*p,
+				err = traffic.ParseTransport(s)
+			return err
+		})
 	case *model.Priority:
 		return scalar(v, what, "0 to 7", func(s string) error {
 			n, err := strconv.ParseUint(s, 10, 8)

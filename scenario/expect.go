@@ -16,7 +16,7 @@ import (
 // Expectation is a condition that must hold after a run.
 type Expectation struct {
 	Position Position
-	Group    string // build traffic, by name; empty: the whole run
+	Group    string // of traffic, by name; empty: the whole run
 	Figure   string // such as "drops"; docs/scenarios.md lists them
 	Want     Condition
 }
@@ -34,7 +34,7 @@ func (e *Expectation) what() string {
 type Condition struct {
 	Text      string
 	low, high float64 // both included
-	share     bool    // build all flows
+	share     bool    // of all flows
 }
 
 // unit is how the numbers of a figure are written.
@@ -68,18 +68,19 @@ var figures = withReasons(map[string]figure{
 	"reports":           {words: someOrNone},
 	"reports-delivered": {words: someOrNone},
 	"reports-lost":      {words: someOrNone},
-	"deadlock":          {words: map[string][2]float64{"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1}, "persistent": {2, 2}}},
-	"queue-peak":        {unit: size},
-	"flows":             {groups: true},
-	"finished":          {groups: true, words: someOrNone},
-	"retransmitted":     {groups: true, words: someOrNone},
-	"goodput":           {groups: true, unit: speed},
-	"completion":        {groups: true, unit: span},
-	"slowdown-mean":     {groups: true, unit: ratio},
-	"slowdown-p50":      {groups: true, unit: ratio},
-	"slowdown-p95":      {groups: true, unit: ratio},
-	"slowdown-p99":      {groups: true, unit: ratio},
-	"slowdown-max":      {groups: true, unit: ratio},
+	"deadlock": {words: map[string][2]float64{"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1},
+		"persistent": {2, 2}}},
+	"queue-peak":    {unit: size},
+	"flows":         {groups: true},
+	"finished":      {groups: true, words: someOrNone},
+	"retransmitted": {groups: true, words: someOrNone},
+	"goodput":       {groups: true, unit: speed},
+	"completion":    {groups: true, unit: span},
+	"slowdown-mean": {groups: true, unit: ratio},
+	"slowdown-p50":  {groups: true, unit: ratio},
+	"slowdown-p95":  {groups: true, unit: ratio},
+	"slowdown-p99":  {groups: true, unit: ratio},
+	"slowdown-max":  {groups: true, unit: ratio},
 })
 
 // withReasons adds the drops of each reason.
@@ -155,7 +156,8 @@ func (p *expectSpec) decode(v tree.Value, what string) error {
 func (p *expectSpec) addExpectation(e tree.Entry, group string) error {
 	f, ok := figures[e.Key]
 	if !ok || group != "" && !f.groups {
-		return e.KeyPosition().Errorf("expectation of %q, want one of %s", e.Key, strings.Join(figureNames(group != ""), ", "))
+		return e.KeyPosition().Errorf("expectation of %q, want one of %s", e.Key,
+			strings.Join(figureNames(group != ""), ", "))
 	}
 	text, err := e.Text(e.Key)
 	if err != nil {

@@ -25,15 +25,16 @@ type Finding struct {
 	Position Position
 	Kind     string
 	Node     model.NodeID  // the switch, or the mux
-	Next     *model.NodeID // build a drop: the next hop of the switch
-	Port     model.Port    // build slow-link and pauses
+	Next     *model.NodeID // of a drop: the next hop of the switch
+	Port     model.Port    // of slow-link and pauses
 	Min      float64       // nanoseconds, ratio or frames
 }
 
 // findingKinds are the kinds of findings, and the keys that each needs.
 var findingKinds = map[string][]string{
 	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
-	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "imbalance": {"switch", "above"}, "pauses": {"port", "above"},
+	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "imbalance": {"switch", "above"}, "pauses": {"port",
+		"above"},
 }
 
 // findingSpec is one item of traces in the section expect.
@@ -85,7 +86,8 @@ func (p *findingSpec) finding(e *env) (f Finding, err error) {
 	f = Finding{Position: p.Position, Kind: p.Kind}
 	needs, ok := findingKinds[p.Kind]
 	if !ok {
-		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, imbalance or pauses", p.Kind)
+		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, imbalance or pauses",
+			p.Kind)
 	}
 	for _, key := range []string{"switch", "next", "mux", "port", "above"} {
 		want := slices.Contains(needs, key)
@@ -93,7 +95,8 @@ func (p *findingSpec) finding(e *env) (f Finding, err error) {
 			continue
 		}
 		if p.has(key) != want {
-			return f, p.errorf(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
+			return f, p.errorf(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want],
+				strings.Join(needs, " and "))
 		}
 	}
 	switch needs[0] {
@@ -163,19 +166,23 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 		list = append(list, one)
 	}
 	for _, m := range t.symptoms.Muxes() {
-		list = append(list, observedFinding{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
+		list = append(list, observedFinding{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max),
+			text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
 	}
 	for _, l := range t.symptoms.Links() {
-		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.PortName(l.Port), l.RoundTrip)})
+		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip),
+			text: fmt.Sprintf("%s round trip %v", f.PortName(l.Port), l.RoundTrip)})
 	}
 	for _, u := range t.symptoms.TakeImbalances() {
-		list = append(list, observedFinding{kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
+		list = append(list, observedFinding{kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio,
+			text: u.Describe(f)})
 	}
 	for _, p := range t.symptoms.Pauses() {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
 			continue // propagated: pauses that a host sends are the origin
 		}
-		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.PortName(p.Port), p.Frames)})
+		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames),
+			text: fmt.Sprintf("%s received %d", f.PortName(p.Port), p.Frames)})
 	}
 	return list
 }

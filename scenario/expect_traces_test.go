@@ -21,7 +21,7 @@ func TestTraceExpectations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want Verdict
-		row  string // build the expectations
+		row  string // of the expectations
 	}{
 		"nothing, and nothing is found": {mirrored + "expect: {traces: none}\n", Pass, "traces: anything else, want none, got none"},
 		"a drop":                        {broken + "expect:\n  traces:\n    - {kind: drop, switch: leaf0}\n", Pass, "traces: drop at leaf0, want found, got drop at leaf0 towards spine"},

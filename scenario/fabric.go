@@ -20,9 +20,9 @@ type fabricSpec struct {
 	AckSize  autoBytes   `yaml:"ack-size"` // auto: RoCEv2's
 	TTL      uint8       `yaml:"ttl"`
 
-	Buffer       model.Bytes `yaml:"buffer"` // build each switch
+	Buffer       model.Bytes `yaml:"buffer"` // of each switch
 	Accounting   string      `yaml:"accounting"`
-	Reserve      model.Bytes `yaml:"reserve"` // build each port and priority
+	Reserve      model.Bytes `yaml:"reserve"` // of each port and priority
 	Headroom     autoBytes   `yaml:"headroom"`
 	Alpha        alphaShift  `yaml:"alpha"`
 	ResumeOffset model.Bytes `yaml:"resume-offset"`
@@ -129,7 +129,8 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	// Errors of sim name their field first.
 	if err := c.Check(); err != nil {
 		msg := trimPackageNames(err)
-		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "minimum TCP timeout": "tcp-rto"} {
+		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn",
+			"minimum TCP timeout": "tcp-rto"} {
 			if strings.HasPrefix(msg, prefix) {
 				return f.errorf(key, "%s", msg)
 			}
@@ -143,7 +144,8 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // from an error: file and line precede it.
 func trimPackageNames(err error) string {
 	msg := err.Error()
-	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
+	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ",
+		"plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
 		msg = strings.ReplaceAll(msg, room, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {
@@ -161,7 +163,7 @@ type ecnSpec struct{ list []sim.ECNParams }
 
 type ecnCurve struct {
 	sourcePos
-	Rate model.Rate  `yaml:"rate"` // build ports from this rate on
+	Rate model.Rate  `yaml:"rate"` // of ports from this rate on
 	Kmin model.Bytes `yaml:"kmin"`
 	Kmax model.Bytes `yaml:"kmax"`
 	Pmax share       `yaml:"pmax"`

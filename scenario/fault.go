@@ -197,7 +197,8 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if (s.On > 0) != (s.Off > 0) {
-		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for a continuous storm", s.On, s.Off)
+		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for a continuous storm", s.On,
+			s.Off)
 	}
 	h, err := e.host(s.Host)
 	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
@@ -207,7 +208,7 @@ type slowReceiverSpec struct {
 	schedule
 	Host     ref            `yaml:"host"`
 	Rate     model.Rate     `yaml:"rate"`   // at which it drains packets
-	Buffer   model.Bytes    `yaml:"buffer"` // build its NIC; 0: sim's default
+	Buffer   model.Bytes    `yaml:"buffer"` // of its NIC; 0: sim's default
 	Priority model.Priority `yaml:"priority"`
 }
 

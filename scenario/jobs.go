@@ -16,7 +16,7 @@ type Jobs struct {
 	Name     string        `json:"name"`
 	Total    int           `json:"total"`
 	Finished int           `json:"finished"`
-	Mean     time.Duration `json:"mean_ns"` // build the finished ones
+	Mean     time.Duration `json:"mean_ns"` // of the finished ones
 	P50      time.Duration `json:"p50_ns"`
 	P99      time.Duration `json:"p99_ns"`
 	Max      time.Duration `json:"max_ns"`

@@ -27,7 +27,8 @@ type mirrorSpec struct {
 
 func defaultMirror() *mirrorSpec {
 	c := mirror.DefaultConfig()
-	return &mirrorSpec{Flags: c.TCPFlags, Every: int(c.SampleOneIn), Debug: c.DebugMask, Protocol: c.Protocol, Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
+	return &mirrorSpec{Flags: c.TCPFlags, Every: int(c.SampleOneIn), Debug: c.DebugMask, Protocol: c.Protocol,
+		Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
 }
 
 func (s *mirrorSpec) program(p *Program) error {
@@ -91,17 +92,28 @@ func (s *ruleSpec) rule() (r mirror.Rule, err error) {
 		name, text, want string
 		read             func(text string) error
 	}{
-		{"ether-type", s.EtherType, "a number such as 0x0800", func(t string) error { return readNumber(t, 16, &r.EtherType) }},
+		{"ether-type", s.EtherType, "a number such as 0x0800", func(t string) error {
+			return readNumber(t, 16,
+				&r.EtherType)
+		}},
 		{"vlan", s.VLAN, "a number such as 12", func(t string) error { return readNumber(t, 16, &r.VLAN) }},
 		{"icmp-type", s.ICMPType, "a number from 0 to 255", func(t string) error { return readOctet(t, &r.ICMPType) }},
 		{"icmp-code", s.ICMPCode, "a number from 0 to 255", func(t string) error { return readOctet(t, &r.ICMPCode) }},
 		{"src", s.Src, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Src) }},
 		{"dst", s.Dst, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Dst) }},
-		{"proto", s.Proto, "a protocol such as tcp or 17", func(t string) (err error) { r.Proto, err = model.ParseProto(t); return err }},
-		{"src-ports", s.SrcPorts, "a port or a range such as 80-90", func(t string) error { return readRange(t, &r.SrcPorts) }},
-		{"dst-ports", s.DstPorts, "a port or a range such as 80-90", func(t string) error { return readRange(t, &r.DstPorts) }},
-		{"tcp-flags", s.TCPFlags, "a value and a mask such as 0x02/0x12", func(t string) error { return readMasked(t, 0xff, &r.TCPFlags, &r.TCPMask) }},
-		{"dscp", s.DSCP, "a value, perhaps with a mask, such as 26 or 0x01/0x01", func(t string) error { return readMasked(t, 0x3f, &r.DSCP, &r.DSCPMask) }},
+		{"proto", s.Proto, "a protocol such as tcp or 17", func(t string) (err error) {
+			r.Proto,
+				err = model.ParseProto(t)
+			return err
+		}},
+		{"src-ports", s.SrcPorts, "a port or a range such as 80-90",
+			func(t string) error { return readRange(t, &r.SrcPorts) }},
+		{"dst-ports", s.DstPorts, "a port or a range such as 80-90",
+			func(t string) error { return readRange(t, &r.DstPorts) }},
+		{"tcp-flags", s.TCPFlags, "a value and a mask such as 0x02/0x12",
+			func(t string) error { return readMasked(t, 0xff, &r.TCPFlags, &r.TCPMask) }},
+		{"dscp", s.DSCP, "a value, perhaps with a mask, such as 26 or 0x01/0x01",
+			func(t string) error { return readMasked(t, 0x3f, &r.DSCP, &r.DSCPMask) }},
 	} {
 		if field.text != "" && field.read(field.text) != nil {
 			return r, fmt.Errorf("%s %q, want %s", field.name, field.text, field.want)

@@ -28,7 +28,8 @@ func (x *session) collectNotes(r *Result) []string {
 		if !d.Persistent {
 			end = fmt.Sprintf("and dissolved at %v", d.Ended)
 		}
-		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: cycle of %s", d.Formed, end, strings.Join(d.Ports, ", ")))
+		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: cycle of %s", d.Formed, end,
+			strings.Join(d.Ports, ", ")))
 	}
 	late := 0
 	for id := range x.flows {

@@ -62,7 +62,8 @@ type Deadlock struct {
 
 // result collects the result of a session after its run.
 func (x *session) result() *Result {
-	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(), LosslessDrops: x.recorder.losslessDrops}
+	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(),
+		LosslessDrops: x.recorder.losslessDrops}
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),
@@ -100,7 +101,8 @@ func describe(f *topo.Fabric) string {
 		of = fmt.Sprintf(" of %v to %v", list[0], list[len(list)-1])
 	}
 	return fmt.Sprintf("%s: %s, %s, %s%s", cmp.Or(f.Name(), "fabric"),
-		plural.Count(len(f.Hosts()), "host"), plural.Count(len(f.Switches()), "switch"), plural.Count(len(f.Links()), "link"), of)
+		plural.Count(len(f.Hosts()), "host"), plural.Count(len(f.Switches()), "switch"), plural.Count(len(f.Links()),
+			"link"), of)
 }
 
 // flowResults lists the flows that started, in the order of the network's

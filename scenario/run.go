@@ -122,7 +122,7 @@ func (x *session) firstStart() engine.Time {
 type progressMeter struct {
 	x           *session
 	first, end  engine.Time
-	began, last time.Time // build wall time
+	began, last time.Time // of wall time
 	hops        int64     // at the last report
 }
 

@@ -65,7 +65,7 @@ type Scenario struct {
 	Notes []string // what a reader of the result must know
 
 	pfcExplained bool     // Notes already explain what PFC cannot do
-	fabricPos    Position // build the section fabric, or of the topology
+	fabricPos    Position // of the section fabric, or of the topology
 }
 
 // Traffic is a part of the load with a name for results. A Poisson, Query or
@@ -189,7 +189,9 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 		return nil, err
 	}
 	output, traces := DefaultOutput(), DefaultTraces()
-	sc := schema{Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle}, Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+	sc := schema{Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle},
+		Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(),
+		Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

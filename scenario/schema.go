@@ -76,7 +76,8 @@ func (sc *schema) resolveManagement(s *Scenario, e *env) (err error) {
 		InBand: m.InBand, Priority: m.Priority, Unpaused: m.Unpaused,
 	}
 	if m.InBand != m.Collector.given() {
-		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector with in-band on, and none with off", onOff(m.InBand), m.Collector.text)
+		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector with in-band on, and none with off",
+			onOff(m.InBand), m.Collector.text)
 	}
 	if m.InBand {
 		s.Management.Collector, err = e.host(m.Collector)
@@ -175,7 +176,8 @@ func (sc *schema) resolveFaults(s *Scenario, e *env) error {
 			return err
 		}
 		m := item.when()
-		s.Faults = append(s.Faults, Fault{Position: m.Position, Kind: m.Kind, Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
+		s.Faults = append(s.Faults, Fault{Position: m.Position, Kind: m.Kind,
+			Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
 		if down, ok := item.faultSpec.(*linkDownSpec); ok && down.has("reconverge") {
 			learned = append(learned, down.routeChange(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)
 		}

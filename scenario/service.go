@@ -15,7 +15,7 @@ type serviceSpec struct {
 	sourcePos
 	VIP      ref           `yaml:"vip"`
 	Backends []ref         `yaml:"backends"` // hosts, or addresses of hosts
-	Delay    time.Duration `yaml:"delay"`    // build a mux per packet
+	Delay    time.Duration `yaml:"delay"`    // of a mux per packet
 }
 
 func (sc *schema) resolveServices(s *Scenario, e *env) error {

@@ -12,7 +12,7 @@ import (
 // it can run for ever in bounded memory.
 type Session struct {
 	Network  *sim.Network
-	Programs map[model.NodeID][]inswitch.Program // build telemetry, by switch
+	Programs map[model.NodeID][]inswitch.Program // of telemetry, by switch
 
 	x *session
 }

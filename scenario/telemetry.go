@@ -22,13 +22,13 @@ type Program struct {
 	// the first of ProgramInputs plus the switch's id; others share one list,
 	// or as many as Lists says.
 	ListPerSwitch bool
-	Lists         int                                                                  // build one program where they are neither one nor one per switch; 0: one
+	Lists         int                                                                  // of one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
 }
 
 // ProgramInputs is what a program gets from the scenario besides its settings.
 type ProgramInputs struct {
-	Seed           uint64     // build this program in this switch; the same in every run of the same seed
+	Seed           uint64     // of this program in this switch; the same in every run of the same seed
 	List           dta.ListID // its list, or the first of them
 	MaxReportBytes int        // maximum bytes of data in a report
 }
@@ -136,7 +136,8 @@ func (x *session) attachPrograms(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
-			one, err := p.New(dev, ProgramInputs{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), MaxReportBytes: simhost.MaxReportData(cfg.Carrier)})
+			one, err := p.New(dev, ProgramInputs{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i),
+				MaxReportBytes: simhost.MaxReportData(cfg.Carrier)})
 			if err != nil {
 				return wrap(p.Position, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}
@@ -165,7 +166,8 @@ func seedOf(seed uint64, program int, id model.NodeID) uint64 {
 func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
 	m := &x.s.Management
 	if m.InBand {
-		return simhost.NewInBand(x.net, simhost.InBandConfig{Collector: m.Collector, Priority: m.Priority, Control: m.Unpaused}, sink)
+		return simhost.NewInBand(x.net, simhost.InBandConfig{Collector: m.Collector, Priority: m.Priority,
+			Control: m.Unpaused}, sink)
 	}
 	return simhost.NewManagement(x.net, simhost.ManagementConfig{
 		Delay: m.Delay, Jitter: m.Jitter, Loss: m.Loss, Reorder: m.Reorder, Seed: x.s.Seed,
@@ -181,7 +183,7 @@ type Telemetry struct {
 	InFlight  uint64            `json:"in_flight"` // at the end, or waiting for a datagram to fill
 	Lost      map[string]uint64 `json:"lost,omitempty"`
 	Datagrams uint64            `json:"datagrams"`
-	Bytes     model.Bytes       `json:"bytes"`             // build datagrams
+	Bytes     model.Bytes       `json:"bytes"`             // of datagrams
 	Refused   map[string]uint64 `json:"refused,omitempty"` // actions of programs that could not be executed
 }
 
@@ -210,7 +212,8 @@ func (x *session) telemetry() *Telemetry {
 
 // String returns one line: how many reports were made, and their outcome.
 func (t *Telemetry) String() string {
-	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", plural.Count(t.Switches, "switch"), plural.Count(t.Reports, "report"), t.Delivered)
+	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", plural.Count(t.Switches, "switch"),
+		plural.Count(t.Reports, "report"), t.Delivered)
 	if t.InFlight > 0 {
 		text += fmt.Sprintf(", %d in flight", t.InFlight)
 	}

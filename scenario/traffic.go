@@ -69,7 +69,7 @@ func (h *trafficHeader) named() string { return cmp.Or(h.Name, h.Kind) }
 type class struct {
 	Priority  model.Priority    `yaml:"priority"`
 	Transport traffic.Transport `yaml:"transport"`
-	Port      uint16            `yaml:"port"` // build the destination
+	Port      uint16            `yaml:"port"` // of the destination
 	IPv6      bool              `yaml:"ipv6"`
 	Rate      model.Rate        `yaml:"rate"`
 	CC        bool              `yaml:"congestion-control"`
@@ -80,7 +80,8 @@ func classOf(c traffic.Class) class {
 }
 
 func (c *class) class() traffic.Class {
-	return traffic.Class{Priority: c.Priority, Transport: c.Transport, DstPort: c.Port, V6: c.IPv6, Rate: c.Rate, NoCC: !c.CC}
+	return traffic.Class{Priority: c.Priority, Transport: c.Transport, DstPort: c.Port, V6: c.IPv6, Rate: c.Rate,
+		NoCC: !c.CC}
 }
 
 type poissonSpec struct {
@@ -247,7 +248,7 @@ type job struct {
 	trafficHeader
 	class
 	Hosts      []ref         `yaml:"hosts"` // in rank order
-	Bytes      model.Bytes   `yaml:"bytes"` // build each host
+	Bytes      model.Bytes   `yaml:"bytes"` // of each host
 	Start      model.Time    `yaml:"start"`
 	Iterations int           `yaml:"iterations"`
 	Compute    time.Duration `yaml:"compute"`

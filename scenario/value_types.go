@@ -109,7 +109,7 @@ func (p *pauseTime) decode(v tree.Value, what string) error {
 // "0.125", as the power of two it divides by.
 type alphaShift uint8
 
-const maxAlphaShift = 10 // build sim.Config
+const maxAlphaShift = 10 // of sim.Config
 
 func (p *alphaShift) decode(v tree.Value, what string) error {
 	return scalar(v, what, "1, 1/2, 1/4, … or 1/1024", func(s string) error {

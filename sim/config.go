@@ -110,7 +110,8 @@ func (c *Config) Check() error {
 	}
 	for _, e := range c.ECN {
 		if e.Kmin < 0 || e.Kmax < e.Kmin || e.Pmax < 0 || e.Pmax > 1 {
-			return fmt.Errorf("sim: ECN of %v: Kmin %v, Kmax %v, Pmax %v, want 0 <= Kmin <= Kmax and Pmax from 0 to 1", e.Rate, e.Kmin, e.Kmax, e.Pmax)
+			return fmt.Errorf("sim: ECN of %v: Kmin %v, Kmax %v, Pmax %v, want 0 <= Kmin <= Kmax and Pmax from 0 to 1", e.Rate,
+				e.Kmin, e.Kmax, e.Pmax)
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func (n *Network) Migrate(at model.Time, m Migration) error {
 
 func (n *Network) checkMigration(m *Migration) error {
 	owners := n.fabric.Owners(m.Addr)
-	if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || !slices.Contains(n.fabric.Node(owners[0]).Nets, hostPrefix(m.Addr)) {
+	if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || !slices.Contains(n.fabric.Node(owners[0]).Nets,
+		hostPrefix(m.Addr)) {
 		return fmt.Errorf("not a prefix of exactly one host, want one such as %v", hostPrefix(m.Addr))
 	}
 	if n.hostAt(m.To) == nil || n.fabric.Node(m.To).Role != topo.Host {

@@ -121,7 +121,8 @@ func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 			return
 		}
 	}
-	unqueued := out.idle(p) && !p.Control && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
+	unqueued := out.idle(p) && !p.Control && sw.buffer.FitsUnqueued(in.ID, p.Priority,
+		model.Bytes(p.Size)) && n.observer == nil
 	switch {
 	case !unqueued:
 		if ps.any(StageEnqueue) {

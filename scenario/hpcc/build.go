@@ -131,9 +131,11 @@ func (s *Setup) readFabric(c *Config) error {
 	f := doc.Fabric
 	switch {
 	case len(f.Switches()) == 0 || len(f.Hosts()) < 2:
-		return &file.Error{File: path, Msg: fmt.Sprintf("%d hosts and %d switches, want at least two and one", len(f.Hosts()), len(f.Switches()))}
+		return &file.Error{File: path, Msg: fmt.Sprintf("%d hosts and %d switches, want at least two and one", len(f.Hosts()),
+			len(f.Switches()))}
 	case len(f.Node(f.Hosts()[0]).Ports) == 0:
-		return &file.Error{File: path, Msg: fmt.Sprintf("%s has no link, want one: PFC thresholds depend on its rate", f.Node(f.Hosts()[0]).Name)}
+		return &file.Error{File: path, Msg: fmt.Sprintf("%s has no link, want one: PFC thresholds depend on its rate",
+			f.Node(f.Hosts()[0]).Name)}
 	}
 	for _, id := range f.Switches() {
 		if len(f.Node(id).Ports) == 0 {
@@ -244,7 +246,8 @@ func (s *Setup) readFlows(c *Config) error {
 		f.SrcPort = uint16(firstPort + made[pair])
 		made[pair]++
 		f.NoCC = free[f.Src]
-		if hops, ok := s.Routes.Distance(f.Src, s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > congestion.MaxHops && c.Mode == HPCC {
+		if hops, ok := s.Routes.Distance(f.Src,
+			s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > congestion.MaxHops && c.Mode == HPCC {
 			far++
 		}
 		// The time is a double there, truncated to nanoseconds.
@@ -257,7 +260,8 @@ func (s *Setup) readFlows(c *Config) error {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header cannot hold them, so their rates never change", far, len(s.Flows), congestion.MaxHops))
 	}
 	if late > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows start after the end of the run at %v (SIMULATOR_STOP_TIME)", late, len(s.Flows), s.Stop))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows start after the end of the run at %v (SIMULATOR_STOP_TIME)",
+			late, len(s.Flows), s.Stop))
 	}
 	return nil
 }

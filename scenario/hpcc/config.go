@@ -143,7 +143,8 @@ func Parse(name string, data []byte) (*Config, error) {
 		}
 		name, values := words[0], words[1:]
 		if first, twice := c.line[name]; twice {
-			c.notes = append(c.notes, fmt.Sprintf("%s is on lines %d and %d of %s: the last one applies", name, first, no, c.File))
+			c.notes = append(c.notes, fmt.Sprintf("%s is on lines %d and %d of %s: the last one applies", name, first, no,
+				c.File))
 		}
 		c.line[name] = no
 		k, known := keys[name]

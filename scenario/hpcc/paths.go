@@ -33,5 +33,6 @@ func (c *Config) find(key, name string) (string, error) {
 			return "", c.errorf(key, "%s %v", key, err)
 		}
 	}
-	return "", c.errorf(key, "%s %s does not exist, want a file; tried %s", key, name, strings.Join(slices.Compact(tries), ", "))
+	return "", c.errorf(key, "%s %s does not exist, want a file; tried %s", key, name,
+		strings.Join(slices.Compact(tries), ", "))
 }

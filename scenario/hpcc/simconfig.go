@@ -95,7 +95,8 @@ func (s *Setup) checkINT(c *Config) error {
 	for _, id := range s.Fabric.Switches() {
 		for _, p := range s.Fabric.Node(id).Ports {
 			if !congestion.EncodableRate(p.Rate) {
-				return c.errorf("CC_MODE", "CC_MODE 3 (HPCC): port %d of %s has %v, want one of %v", p.ID, s.Fabric.Node(id).Name, p.Rate, congestion.LineRates)
+				return c.errorf("CC_MODE", "CC_MODE 3 (HPCC): port %d of %s has %v, want one of %v", p.ID, s.Fabric.Node(id).Name,
+					p.Rate, congestion.LineRates)
 			}
 		}
 	}

@@ -139,7 +139,8 @@ func pairs(values []string, set func(r model.Rate, v string) error) error {
 	}
 	n, err := strconv.ParseUint(values[0], 10, 16)
 	if err != nil || len(values) != 1+2*int(n) {
-		return fmt.Errorf("%q and %d words after it, want a count and as many pairs of rate and value", values[0], len(values)-1)
+		return fmt.Errorf("%q and %d words after it, want a count and as many pairs of rate and value", values[0],
+			len(values)-1)
 	}
 	for i := 1; i < len(values); i += 2 {
 		r, err := parseRate(values[i])

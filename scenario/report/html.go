@@ -128,7 +128,8 @@ func (r *Run) sizeNote(s Summary) string {
 	n := s.Slowdown.All.Flows
 	var parts []string
 	if n > maxDots {
-		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker cells hold more (log scale).", countOf(n, "flow"), cellSize))
+		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker cells hold more (log scale).",
+			countOf(n, "flow"), cellSize))
 	} else {
 		parts = append(parts, "One dot per finished flow.")
 	}

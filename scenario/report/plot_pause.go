@@ -49,7 +49,8 @@ func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 
 	gap := 16.0
 	height := 14 + countSize + gap + rowStep*float64(max(len(rows), 1)) + 46
-	p := newChart(wide, height, plot.Margins{Left: wideLeft, Top: 14, Right: wideRight, Bottom: 46}, "PFC pauses over time")
+	p := newChart(wide, height, plot.Margins{Left: wideLeft, Top: 14, Right: wideRight, Bottom: 46},
+		"PFC pauses over time")
 	p.timeAxis(r)
 	if len(rows) == 0 {
 		p.Nothing("no pause frames were received")
@@ -153,7 +154,8 @@ func (p *chart) pausedAtOnce(r *Run, queues []*pausedQueue) {
 		d = append(append(d, 'V'), plot.Num(p.Y.At(float64(n)))...)
 	}
 	d = append(append(append(append(d, 'H'), plot.Num(p.Right)...), 'V'), plot.Num(base)...)
-	p.Path(string(append(d, 'Z')), plot.Attr{Class: "area", Title: fmt.Sprintf("up to %s paused at once", countOf(peak, "queue"))})
+	p.Path(string(append(d, 'Z')), plot.Attr{Class: "area", Title: fmt.Sprintf("up to %s paused at once",
+		countOf(peak, "queue"))})
 	p.Text(p.Right+14, p.Top+10, "legend", "queues paused at once")
 	p.Text(p.Right+14, p.Top+24, "tick", fmt.Sprintf("peak %d of %d ever paused", peak, len(queues)))
 }

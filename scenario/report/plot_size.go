@@ -179,7 +179,8 @@ func (p *chart) cells(flows []*FlowResult) {
 		}
 		s := min(int(math.Log(float64(n))/math.Log(float64(most)+1)*densities), densities-1)
 		x, y := p.Left+float64(i%cols*cellSize), p.Top+float64(i/cols*cellSize)
-		shades[s] = fmt.Appendf(plot.PathTo(shades[s], 'M', x, min(y, p.Bottom-cellSize)), "h%dv%dh-%dz", cellSize, cellSize, cellSize)
+		shades[s] = fmt.Appendf(plot.PathTo(shades[s], 'M', x, min(y, p.Bottom-cellSize)), "h%dv%dh-%dz", cellSize, cellSize,
+			cellSize)
 	}
 	for s, d := range shades {
 		p.Path(string(d), plot.Attr{Class: fmt.Sprintf("cell d%d", s)})

@@ -35,7 +35,8 @@ func (p *TIMELYParams) Check() error {
 	case !(p.Weight >= 0 && p.Weight <= 1 && p.Beta >= 0 && p.Beta <= 1):
 		return fmt.Errorf("timely: weight %v and beta %v, want 0 to 1", p.Weight, p.Beta)
 	case p.MinRTT < 1 || p.High < p.Low:
-		return fmt.Errorf("timely: min RTT %v, T_low %v, T_high %v, want min RTT above 0 and T_low at most T_high", p.MinRTT, p.Low, p.High)
+		return fmt.Errorf("timely: min RTT %v, T_low %v, T_high %v, want min RTT above 0 and T_low at most T_high", p.MinRTT,
+			p.Low, p.High)
 	case p.AI < 0 || p.HAI < 0 || p.MinRate < 1:
 		return fmt.Errorf("timely: increases %v and %v, min rate %v, want at least 0b/s and 1b/s", p.AI, p.HAI, p.MinRate)
 	}

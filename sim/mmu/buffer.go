@@ -156,7 +156,8 @@ func (b *Buffer) Release(port model.PortID, prio model.Priority, size model.Byte
 	b.free += min(n, q.shared())
 	q.bytes -= n
 	if q.bytes < 0 {
-		panic(fmt.Sprintf("mmu: port %d priority %d: released %v, %v more than it held", port, prio, size, model.Bytes(-q.bytes)))
+		panic(fmt.Sprintf("mmu: port %d priority %d: released %v, %v more than it held", port, prio, size,
+			model.Bytes(-q.bytes)))
 	}
 }
 

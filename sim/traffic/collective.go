@@ -130,7 +130,8 @@ func (g AllToAll) flows(e *env) ([]Flow, error) {
 	}
 	barrier := (n - 1 + window) * window * n
 	if after := g.Iterations*n*(n-1-window) + (g.Iterations-1)*barrier; after > MaxAfter {
-		return nil, fmt.Errorf("%d dependencies, want at most %d: a smaller window, fewer hosts or iterations", after, MaxAfter)
+		return nil, fmt.Errorf("%d dependencies, want at most %d: a smaller window, fewer hosts or iterations", after,
+			MaxAfter)
 	}
 	out := make([]Flow, 0, g.Iterations*(n-1)*n)
 	for iter := range g.Iterations {

@@ -70,7 +70,8 @@ func ParseFlows(name string, data []byte, hosts []Host) ([]Flow, error) {
 
 func parseFlow(words []string, hosts []Host) (Flow, error) {
 	if len(words) != 6 {
-		return Flow{}, fmt.Errorf("%d words, want source, destination, priority, destination port, bytes and start", len(words))
+		return Flow{}, fmt.Errorf("%d words, want source, destination, priority, destination port, bytes and start",
+			len(words))
 	}
 	var v [5]uint64
 	for i, field := range []struct {

@@ -40,7 +40,8 @@ func (g Poisson) flows(e *env) ([]Flow, error) {
 		expected += float64(g.Duration) / g.gap(h)
 	}
 	if expected > MaxFlows {
-		return nil, fmt.Errorf("load %v for %v makes about %.0f flows, want at most %d", g.Load, g.Duration, expected, MaxFlows)
+		return nil, fmt.Errorf("load %v for %v makes about %.0f flows, want at most %d", g.Load, g.Duration, expected,
+			MaxFlows)
 	}
 	out := make([]Flow, 0, int(expected*1.05)+16)
 	for i, h := range hosts {

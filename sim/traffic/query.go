@@ -92,7 +92,8 @@ func (g Query) check(e *env) ([]Host, error) {
 		return nil, err
 	}
 	if g.Fanout < 1 || g.Fanout > len(hosts)-1 {
-		return nil, fmt.Errorf("fan-out %d, want from 1 to %d, the number of hosts without the requester", g.Fanout, len(hosts)-1)
+		return nil, fmt.Errorf("fan-out %d, want from 1 to %d, the number of hosts without the requester", g.Fanout,
+			len(hosts)-1)
 	}
 	return hosts, nil
 }

@@ -69,7 +69,8 @@ func (r *Recorder) Conserved() error {
 			c := &r.queues.by[i*priorities+int(prio)]
 			want := Count{c.in.Packets - c.out.Packets, c.in.Bytes - c.out.Bytes}
 			if got := waitingIn(p, prio); got != want {
-				return fmt.Errorf("truth: port %v priority %d holds %v, want %v: %v enqueued, %v dequeued", r.name(int32(i)), prio, got, want, c.in, c.out)
+				return fmt.Errorf("truth: port %v priority %d holds %v, want %v: %v enqueued, %v dequeued", r.name(int32(i)), prio,
+					got, want, c.in, c.out)
 			}
 			queued += want.Packets
 		}

@@ -14,7 +14,8 @@ func (g *Graph) Name(n Node) string {
 	switch n.Kind {
 	case KindQueue:
 		peer := g.fabric.Port(n.Port).Peer
-		return fmt.Sprintf("%s:%d>%s/%d", g.fabric.Node(n.Port.Node).Name, n.Port.Port, g.fabric.Node(peer.Node).Name, n.Priority)
+		return fmt.Sprintf("%s:%d>%s/%d", g.fabric.Node(n.Port.Node).Name, n.Port.Port, g.fabric.Node(peer.Node).Name,
+			n.Priority)
 	case KindHost:
 		return g.fabric.Node(n.Port.Node).Name
 	}
