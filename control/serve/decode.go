@@ -31,7 +31,7 @@ func parse(name string, data []byte, c *Config, lines map[string]int) error {
 	return d.section("", root)
 }
 
-// decoder walks a file, so that every complaint has its line.
+// decoder walks a file, so that every error has its line.
 type decoder struct {
 	c     *Config
 	lines map[string]int // of keys and sections

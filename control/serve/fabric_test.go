@@ -49,7 +49,7 @@ func (l *lab) found(t *testing.T, node model.NodeID, cause string) api.IncidentD
 	return one
 }
 
-// only complains about incidents that do not touch a node, if the machine was
+// only fails the test for incidents that do not touch a node, if the machine was
 // fast enough to show a fabric in its own time: mirrors that leave late seem
 // lost. Notices are ordinary life (docs/demo.md): of an incast, flows do meet in
 // queues on their way, too.
@@ -102,7 +102,7 @@ func TestBlackHoleOfALiveFabric(t *testing.T) {
 	l.only(t, l.name(sw))
 }
 
-// TestIncastOfALiveFabric: hosts complain, switches answer with epochs, all over
+// TestIncastOfALiveFabric: hosts request diagnoses, switches answer with epochs, all over
 // UDP. The incast comes again and again, as a machine that is slow may miss one;
 // one that is not must not.
 func TestIncastOfALiveFabric(t *testing.T) {

@@ -55,7 +55,7 @@ func (s Source) Load() (Config, error) {
 	return c, nil
 }
 
-// lineOf is where the key of a complaint stands; 0: it does not.
+// lineOf is the line of the key of an error; 0: it is not in the file.
 func lineOf(err error, lines map[string]int) int {
 	var e *source.KeyError
 	if !errors.As(err, &e) {

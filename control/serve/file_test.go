@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
-// FuzzConfig: whatever a file holds, reading it does not panic; a complaint has a
+// FuzzConfig: whatever a file holds, reading it does not panic; an error has a
 // line and a key that is known; and what is taken is dumped as a file that reads
 // the same, but for tokens and whom they belong to.
 func FuzzConfig(f *testing.F) {
@@ -37,14 +37,14 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			var e *fileerror.Error
 			if !errors.As(err, &e) || e.Line == 0 && len(data) <= maxFile {
-				t.Fatalf("%q: complaint %q without a line", data, err)
+				t.Fatalf("%q: error %q without a line", data, err)
 			}
 			return
 		}
 		if err := c.Check(); err != nil {
 			var e *source.KeyError
 			if !errors.As(err, &e) || !isKey(e.Key) {
-				t.Fatalf("%q: complaint %q without a key", data, err)
+				t.Fatalf("%q: error %q without a key", data, err)
 			}
 			return
 		}

@@ -77,7 +77,7 @@ func (b *bed) stage(name string) api.Stage {
 	return api.Stage{}
 }
 
-// clean complains about anything that a stage lost.
+// clean fails the test for anything that a stage lost.
 func (b *bed) clean(name string) {
 	b.t.Helper()
 	s := b.stage(name)

@@ -137,7 +137,7 @@ func (l *lab) change(f func() error) {
 	}
 }
 
-// watch has hosts complain of slow flows, by the same socket as everything.
+// watch has hosts request diagnoses of slow flows, by the same socket as everything.
 func (l *lab) watch(t *testing.T) {
 	var configs []agent.Config
 	for _, id := range l.net.Fabric().Hosts() {

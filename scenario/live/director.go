@@ -13,29 +13,29 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// Director breaks things and notes what was said of them.
+// Director injects faults and compares them with the incidents found.
 type Director struct {
 	sim       *Simulation
 	rng       *rand.Rand
 	faults    []*Injected // the newest ones
 	made      int
 	incidents map[uint64]*observed
-	onInject  func(*Injected) // hears of every fault; nil: nobody
+	onInject  func(*Injected) // called for every fault; may be nil
 	// maxFaults is how many faults are compared with incidents, the newest ones.
 	maxFaults int
 }
 
-// Injected is a fault and what became of it.
+// Injected is a fault and how it was found.
 type Injected struct {
 	Fault
 	ID       int
 	By       string // "director" or "user"
 	Found    bool
-	FoundAt  model.Time // the right cause was said first
-	Incident uint64     // that said it
+	FoundAt  model.Time // when an incident first had the right cause
+	Incident uint64     // that has it
 }
 
-// observed is the newest state of an incident, as far as scoring goes.
+// observed is the newest state of an incident, as far as scoring needs it.
 type observed struct {
 	cause    anomaly.Cause
 	severity anomaly.Severity
@@ -49,16 +49,16 @@ type observed struct {
 	right    map[*Injected]model.Time
 }
 
-// NewDirector makes a director of a lab.
+// NewDirector makes a director of a simulation.
 func NewDirector(l *Simulation) *Director {
 	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.scenario.Seed, 9)), incidents: map[uint64]*observed{}, maxFaults: maxFaults}
 }
 
-// Inject breaks something at once, for a time.
+// Inject injects a fault now, for a duration.
 func (d *Director) Inject(kind string, at Location, span time.Duration) (*Injected, error) {
 	i := slices.IndexFunc(FaultKinds(), func(k FaultKind) bool { return k.Name == kind })
 	if i < 0 {
-		return nil, fmt.Errorf("live: no fault is called %q", kind)
+		return nil, fmt.Errorf("live: unknown fault %q", kind)
 	}
 	p := &planner{fabric: d.sim.fabric, routes: d.sim.net.Routes(), rng: d.rng, at: d.sim.Now(), span: span}
 	f, err := FaultKinds()[i].plan(p, at)
@@ -89,11 +89,11 @@ func (d *Director) Inject(kind string, at Location, span time.Duration) (*Inject
 	return one, nil
 }
 
-// resetDelay is how long after the end of a fault that leaves queues waiting for
-// each other its switches are reset.
+// resetDelay is how long after the end of a fault that leaves a deadlock its
+// switches are reset.
 const resetDelay = time.Millisecond
 
-// maxFaults is as many faults as a director needs to know of.
+// maxFaults is how many faults a director compares.
 const maxFaults = 200
 
 // forgetOldest drops the oldest fault, and incidents from before it.
@@ -107,11 +107,11 @@ func (d *Director) forgetOldest() {
 	}
 }
 
-// reportDelay is how long after its end a fault may still be spoken of: slots end
-// late, reports travel, queues drain.
+// reportDelay is how long after its end a fault may still be reported: slots end
+// late, reports are in flight, queues drain.
 const reportDelay = 60 * time.Millisecond
 
-// concerns tells whether an incident speaks of a fault.
+// concerns reports whether an incident is about a fault.
 func (f *Injected) concerns(s *observed) bool {
 	if s.at < f.At || s.begin > f.At.Add(f.For+reportDelay) {
 		return false
@@ -122,7 +122,7 @@ func (f *Injected) concerns(s *observed) bool {
 	return slices.ContainsFunc(f.Nodes, func(n model.NodeID) bool { return slices.Contains(s.nodes, n) })
 }
 
-// ObserveIncident is what the controller says of an incident.
+// ObserveIncident compares the new state of an incident with the faults.
 func (d *Director) ObserveIncident(in *incident.Incident) {
 	s := d.incidents[in.ID]
 	if s == nil {
@@ -142,8 +142,8 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 	}
 }
 
-// RunProgramme breaks one thing after another, each kind once, as fast as the lab
-// can go, and tells of each when it is over.
+// RunProgramme injects every kind of fault once, one after another, as fast as the
+// simulation runs, and calls over after each.
 func (d *Director) RunProgramme(ctx context.Context, over func(*Injected)) (Score, error) {
 	pass := func(t time.Duration) error {
 		for end := d.sim.Now().Add(t); d.sim.Now() < end; {
@@ -156,7 +156,7 @@ func (d *Director) RunProgramme(ctx context.Context, over func(*Injected)) (Scor
 		}
 		return nil
 	}
-	if err := pass(faultGap); err != nil { // what is usual must be known first
+	if err := pass(faultGap); err != nil { // the analyses need a baseline first
 		return Score{}, err
 	}
 	for _, k := range FaultKinds() {
@@ -174,5 +174,5 @@ func (d *Director) RunProgramme(ctx context.Context, over func(*Injected)) (Scor
 	return d.Score(), nil
 }
 
-// faultGap is the time between two faults: until nothing of one is left.
+// faultGap is the time between two faults: until the first has no effect any more.
 const faultGap = 160 * time.Millisecond

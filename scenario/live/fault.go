@@ -15,8 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// Fault is something that the lab breaks, and what a good controller would say
-// of it.
+// Fault is an injected fault, and the causes that a controller should find.
 type Fault struct {
 	Kind string
 	What string // a sentence
@@ -31,12 +30,12 @@ type Fault struct {
 	resetAfter   []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
 }
 
-// FaultKind is a kind of fault that can be asked for.
+// FaultKind is a kind of fault that can be injected.
 type FaultKind struct {
 	Name  string
 	Title string
 	About string
-	On    string // what a place must be: "host", "switch", "link", or "" for the whole fabric
+	On    string // what its location must be: "host", "switch", "link", or "" for the whole fabric
 	plan  func(p *planner, at Location) (Fault, error)
 }
 
@@ -44,29 +43,29 @@ type FaultKind struct {
 func FaultKinds() []FaultKind {
 	return []FaultKind{
 		{"incast", "Incast", "Many hosts send to one at the same time", "host", (*planner).incast},
-		{"blackhole", "Black hole", "A switch drops everything for one host", "switch", (*planner).blackhole},
-		{"storm", "PFC storm", "A host's NIC sends PAUSE frames without end", "host", (*planner).storm},
-		{"loop", "Routing loop", "Two switches point at each other for one host", "switch", (*planner).loop},
-		{"silent-drop", "Silent drops", "A link loses some packets and counts none", "link", (*planner).silentDrop},
-		{"deadlock", "PFC deadlock", "Wrong routes close a circle of queues that wait for each other", "switch", (*planner).deadlock},
-		{"imbalance", "Bad hash", "All switches hash alike, so equal-cost links are used unevenly", "", (*planner).imbalance},
+		{"blackhole", "Black hole", "A switch drops all packets to one host", "switch", (*planner).blackhole},
+		{"storm", "PFC storm", "A host's NIC sends PAUSE frames continuously", "host", (*planner).storm},
+		{"loop", "Forwarding loop", "Two switches forward packets for one host to each other", "switch", (*planner).loop},
+		{"silent-drop", "Silent packet loss", "A link loses packets without a drop counter", "link", (*planner).silentDrop},
+		{"deadlock", "PFC deadlock", "Wrong routes create a cyclic buffer dependency", "switch", (*planner).deadlock},
+		{"imbalance", "Hash polarization", "All switches use the same ECMP hash, so equal-cost links are loaded unevenly", "", (*planner).imbalance},
 	}
 }
 
-// Location is where a fault shall be: a node, or a port of it.
+// Location is where a fault is injected: a node, or a port of it.
 type Location struct {
 	Node model.NodeID
 	Port model.PortID
 	set  bool
 }
 
-// Anywhere leaves the place to chance.
+// Anywhere is a random location.
 var Anywhere Location
 
-// At is a place of choice; port 0 is the node itself.
+// At is a location; port 0 is the node itself.
 func At(node model.NodeID, port model.PortID) Location { return Location{node, port, true} }
 
-// planner draws what a fault leaves open.
+// planner draws the random parts of a fault.
 type planner struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
@@ -79,7 +78,7 @@ func (p *planner) name(id model.NodeID) string { return p.fabric.Node(id).Name }
 
 func pickOne[T any](p *planner, list []T) T { return list[p.rng.IntN(len(list))] }
 
-// host is the one asked for, or any.
+// host is the requested one, or a random one.
 func (p *planner) host(at Location) (model.NodeID, error) {
 	if !at.set {
 		return pickOne(p, p.fabric.Hosts()), nil
@@ -95,7 +94,7 @@ func (p *planner) torOf(host model.NodeID) model.NodeID {
 	return p.fabric.Node(host).Ports[0].Peer.Node
 }
 
-// remoteHosts are the hosts that are not behind the same switch as one.
+// remoteHosts are the hosts that are attached to other switches than a host.
 func (p *planner) remoteHosts(host model.NodeID) (list []model.NodeID) {
 	for _, h := range p.fabric.Hosts() {
 		if p.torOf(h) != p.torOf(host) {
@@ -112,7 +111,7 @@ func (p *planner) prefix(host model.NodeID) netip.Prefix {
 }
 
 // flow is RDMA from one host to another for as long as the fault lasts, at a
-// rate that hurts nobody.
+// rate that congests nothing.
 func (p *planner) flow(from, to model.NodeID) traffic.Flow {
 	return traffic.Flow{
 		Src: from, Dst: to, Start: p.at, Stop: p.at.Add(p.span), Priority: 3, Transport: traffic.RDMA,
@@ -131,9 +130,9 @@ func (p *planner) incast(at Location) (Fault, error) {
 	}
 	senders := p.remoteHosts(to)
 	senders = senders[:min(8, len(senders))]
-	// On slow links buffers hold all of the burst: nobody is paused, and the flows
-	// only meet in a queue.
-	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s at once", len(senders), p.name(to)),
+	// On slow links buffers hold the whole burst: no port is paused, and the flows
+	// only contend in a queue.
+	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s simultaneously", len(senders), p.name(to)),
 		[]anomaly.Cause{anomaly.Incast, anomaly.Contention}, p.torOf(to), to)
 	rate := p.fabric.Node(to).Ports[0].Rate
 	for _, from := range senders {
@@ -150,7 +149,7 @@ func (p *planner) storm(at Location) (Fault, error) {
 	if err != nil {
 		return Fault{}, err
 	}
-	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []anomaly.Cause{anomaly.Storm}, host, p.torOf(host))
+	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames continuously", p.name(host)), []anomaly.Cause{anomaly.Storm}, host, p.torOf(host))
 	f.faults = []sim.Fault{sim.Storm{Host: host, Priority: 3}}
 	for _, from := range p.remoteHosts(host)[:3] {
 		f.flows = append(f.flows, p.flow(from, host))
@@ -158,7 +157,7 @@ func (p *planner) storm(at Location) (Fault, error) {
 	return f, nil
 }
 
-// aggregationSwitch is the switch asked for, or one of the second tier.
+// aggregationSwitch is the requested switch, or one of the second tier.
 func (p *planner) aggregationSwitch(at Location) (model.NodeID, error) {
 	if at.set {
 		if !p.fabric.Node(at.Node).Role.IsSwitch() {
@@ -198,7 +197,7 @@ func (p *planner) blackhole(at Location) (Fault, error) {
 		return Fault{}, err
 	}
 	to, from := p.victims(sw)
-	f := p.fault("blackhole", fmt.Sprintf("%s drops everything for %s", p.name(sw), p.name(to)), []anomaly.Cause{anomaly.Blackhole}, sw)
+	f := p.fault("blackhole", fmt.Sprintf("%s drops all packets to %s", p.name(sw), p.name(to)), []anomaly.Cause{anomaly.Blackhole}, sw)
 	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: p.prefix(to)}}}}
 	for _, h := range from[:min(8, len(from))] {
 		f.flows = append(f.flows, p.flow(h, to))
@@ -212,7 +211,7 @@ func (p *planner) loop(at Location) (Fault, error) {
 		return Fault{}, err
 	}
 	to, from := p.victims(sw)
-	// A neighbour below that has no business with the host.
+	// A neighbour below that is not on the path to the host.
 	var back []model.NodeID
 	for _, q := range p.fabric.Node(sw).Ports {
 		if p.fabric.Node(q.Peer.Node).Role.IsSwitch() && q.Peer.Node != p.torOf(to) {
@@ -220,10 +219,10 @@ func (p *planner) loop(at Location) (Fault, error) {
 		}
 	}
 	if len(back) == 0 {
-		return Fault{}, fmt.Errorf("%s has no second switch beside it", p.name(sw))
+		return Fault{}, fmt.Errorf("%s has no second switch as neighbour", p.name(sw))
 	}
 	other := pickOne(p, back)
-	f := p.fault("loop", fmt.Sprintf("%s and %s send packets for %s to each other", p.name(sw), p.name(other), p.name(to)),
+	f := p.fault("loop", fmt.Sprintf("%s and %s forward packets for %s to each other", p.name(sw), p.name(other), p.name(to)),
 		[]anomaly.Cause{anomaly.Loop}, sw, other)
 	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
 		{Switch: sw, To: p.prefix(to), Via: []model.NodeID{other}},
@@ -256,7 +255,7 @@ func (p *planner) silentDrop(at Location) (Fault, error) {
 		f.flows[i].Rate = max(f.flows[i].Rate, detectableRate)
 	}
 	if len(f.flows) == 0 {
-		return Fault{}, fmt.Errorf("no way leads from %s to %s", p.name(port.Node), p.name(peer))
+		return Fault{}, fmt.Errorf("no path leads from %s to %s", p.name(port.Node), p.name(peer))
 	}
 	return f, nil
 }
@@ -265,7 +264,7 @@ func (p *planner) silentDrop(at Location) (Fault, error) {
 // handful in a slot, also where links are slow.
 const detectableRate = 50 * model.Mbps
 
-// flowsThrough draws flows whose way leads through a port.
+// flowsThrough draws flows whose path includes a port.
 func (p *planner) flowsThrough(port model.Port, n int) (list []traffic.Flow) {
 	hosts := p.fabric.Hosts()
 	var hops []topo.Hop
@@ -296,8 +295,8 @@ func (p *planner) imbalance(Location) (Fault, error) {
 	return f, nil
 }
 
-// deadlock sends what is for a host below one switch down to its neighbour and
-// up again, and the same the other way round: four queues in a circle.
+// deadlock routes packets for a host below one switch down to its neighbour and up
+// again, and the same in the other direction: a deadlock cycle of four queues.
 func (p *planner) deadlock(at Location) (Fault, error) {
 	agg, err := p.aggregationSwitch(at)
 	if err != nil {
@@ -329,7 +328,7 @@ func (p *planner) deadlock(at Location) (Fault, error) {
 		return 0
 	}
 	h0, h1 := host(t0), host(t1)
-	f := p.fault("deadlock", fmt.Sprintf("wrong routes for %s and %s close a circle through %s, %s, %s and %s",
+	f := p.fault("deadlock", fmt.Sprintf("wrong routes for %s and %s create a deadlock cycle through %s, %s, %s and %s",
 		p.name(h0), p.name(h1), p.name(agg), p.name(t1), p.name(agg2), p.name(t0)),
 		[]anomaly.Cause{anomaly.Deadlock, anomaly.WrongRoute}, agg, agg2, t0, t1)
 	f.faults = []sim.Fault{sim.Reroute{Entries: []sim.Entry{

@@ -14,22 +14,22 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// small is a fabric that is quick to play. What is found does not depend on the
-// speed of its links.
+// small is a fabric that is quick to simulate. What is found does not depend on the
+// rate of its links.
 func small(seed uint64) Config {
 	cfg := DefaultConfig()
 	cfg.Seed, cfg.Rate = seed, 10*model.Gbps
 	return cfg
 }
 
-// slow is a fabric that plays in real time.
+// slow is a fabric that runs in real time.
 func slow(seed uint64) Config {
 	cfg := small(seed)
 	cfg.Rate = model.Gbps
 	return cfg
 }
 
-// watched is a lab and its director.
+// watched is a simulation and its director.
 func watched(t *testing.T, cfg Config) (*Simulation, *Director) {
 	t.Helper()
 	var d *Director
@@ -55,7 +55,7 @@ func pass(t *testing.T, l *Simulation, d time.Duration) {
 	}
 }
 
-// TestProgrammeIsFound breaks everything once: each fault is found with the right
+// TestProgrammeIsFound injects every fault once: each fault is found with the right
 // cause, and nothing else is.
 func TestProgrammeIsFound(t *testing.T) {
 	race.LeaveToPlainRun(t)
@@ -77,7 +77,7 @@ func TestProgrammeIsFound(t *testing.T) {
 				}
 			}
 			for _, in := range s.FalseAlarms {
-				t.Errorf("incident %d was invented: %v at %s: %s", in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
+				t.Errorf("incident %d is a false alarm: %v at %s: %s", in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
 			}
 		})
 	}
@@ -104,12 +104,12 @@ func TestBlackholeIsJoined(t *testing.T) {
 			agrees = agrees || s == want
 		}
 		if !agrees {
-			t.Errorf("%v have not spoken within 60 ms, only %v", want, in.sources)
+			t.Errorf("%v have no evidence within 60 ms, only %v", want, in.sources)
 		}
 	}
 }
 
-// TestQuietFabricHasNoIncidents plays traffic alone.
+// TestQuietFabricHasNoIncidents runs traffic without faults.
 func TestQuietFabricHasNoIncidents(t *testing.T) {
 	for _, cfg := range []Config{small(5), slow(4)} {
 		l, d := watched(t, cfg)
@@ -123,7 +123,7 @@ func TestQuietFabricHasNoIncidents(t *testing.T) {
 	}
 }
 
-// TestSeedsReplay plays the same fault twice.
+// TestSeedsReplay runs the same fault twice.
 func TestSeedsReplay(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	var first string

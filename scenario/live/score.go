@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Score compares what was said with what was done.
+// Score compares the incidents found with the injected faults.
 type Score struct {
 	Faults   []*Injected
 	Missed   int
@@ -27,10 +27,9 @@ type FalseAlarm struct {
 	Fault *Injected // that it is about; nil: none
 }
 
-// Score looks at all incidents as they are in the end: a fault whose right cause
-// was said once and is no more, because its incident became another's, is missed.
-// What is ordinary life of a busy fabric, and says so by its severity, is no
-// invention.
+// Score evaluates all incidents in their final state: a fault whose incident lost the
+// right cause, because it was merged into another, is missed. Notices are normal
+// background congestion of a busy fabric, and no false alarms.
 func (d *Director) Score() (s Score) {
 	s.Faults = d.faults
 	for _, f := range d.faults {
@@ -58,8 +57,8 @@ func (d *Director) Score() (s Score) {
 	return s
 }
 
-// findIncident tells whether an incident names the right cause of a fault in the end,
-// and notes which.
+// findIncident reports whether an incident has the right cause of a fault in the
+// end, and notes which.
 func (d *Director) findIncident(f *Injected) bool {
 	best := uint64(0)
 	for id, in := range d.incidents {
@@ -73,17 +72,17 @@ func (d *Director) findIncident(f *Injected) bool {
 	return best != 0
 }
 
-// Describe is a score in words.
+// Report is a score as it is printed.
 type Report struct {
 	Faults   []FaultReport    `json:"faults"`
 	Missed   int              `json:"missed"`
-	FalseAlarms []FalseAlarmReport `json:"invented"`
-	AllFound    bool             `json:"right"` // none missed, none invented
-	Simulated   time.Duration    `json:"fabric_ns"`
+	FalseAlarms []FalseAlarmReport `json:"false_alarms"`
+	AllFound    bool             `json:"all_found"` // none missed, no false alarm
+	Simulated   time.Duration    `json:"simulated_ns"`
 	Hops     int64            `json:"packet_hops"`
 }
 
-// FaultReport is one fault and what was said of it.
+// FaultReport is one fault and how it was found.
 type FaultReport struct {
 	Kind         string  `json:"kind"`
 	Where        string  `json:"where"`
@@ -94,20 +93,20 @@ type FaultReport struct {
 	Sources      string  `json:"sources"`
 }
 
-// FalseAlarmReport is an incident too many.
+// FalseAlarmReport is an incident that no fault explains.
 type FalseAlarmReport struct {
 	Cause string `json:"cause"`
-	Place string `json:"place"`
+	Place string `json:"location"`
 	Text  string `json:"text"`
-	About string `json:"about,omitempty"` // the fault that it misreads
+	About string `json:"about,omitempty"` // the fault that it misdiagnoses
 }
 
-// Describe puts a score into the words of the lab's fabric.
+// Describe returns a score with the names of the fabric.
 func (s Score) Describe(l *Simulation, d *Director) Report {
 	name := func(id model.NodeID) string { return l.fabric.Node(id).Name }
 	r := Report{Missed: s.Missed, AllFound: s.Missed == 0 && len(s.FalseAlarms) == 0, Simulated: time.Duration(l.Now()), Hops: l.net.Counts.Hops, FalseAlarms: []FalseAlarmReport{}}
 	for _, f := range s.Faults {
-		one := FaultReport{Kind: f.Kind, What: f.What, Where: "everywhere", Found: f.Found}
+		one := FaultReport{Kind: f.Kind, What: f.What, Where: "fabric", Found: f.Found}
 		if len(f.Nodes) > 0 {
 			one.Where = name(f.Nodes[0])
 		}
