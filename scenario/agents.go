@@ -203,7 +203,8 @@ func (x *session) diagnoses() (list []diagnose.VerdictView, _ *DiagnosisRequests
 // String returns one line.
 func (c *DiagnosisRequests) String() string {
 	text := fmt.Sprintf("%s, %d unanswered; at most %v from detection to the snapshots and %v from there to the last report",
-		plural.Count(c.Sent, "diagnosis request"), c.Unanswered, c.Polling, c.Collection)
+		plural.Count(c.Sent, "diagnosis request"), c.Unanswered,
+		model.FormatDuration(c.Polling), model.FormatDuration(c.Collection))
 	if c.RejectedReports > 0 {
 		text += fmt.Sprintf("; %s rejected", plural.Count(c.RejectedReports, "report"))
 	}

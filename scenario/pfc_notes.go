@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -156,7 +155,7 @@ func (x *session) closestToPause(loads map[model.NodeID]*load) string {
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port) - 1)
 	return fmt.Sprintf("PFC cannot fire: all flows together can queue at most %s in a switch from one ingress port (%s), and a pause needs %s there (the buffer has %s)",
-		formatBytes(l.ports[at.Port-1]), x.fabric.PortRef(at), formatBytes(xoff+l.buffer.Reserve), formatBytes(l.buffer.Buffer))
+		model.FormatBytes(l.ports[at.Port-1]), x.fabric.PortRef(at), model.FormatBytes(xoff+l.buffer.Reserve), model.FormatBytes(l.buffer.Buffer))
 }
 
 // inFlight returns how many packets of a flow can be in flight at once, if
@@ -227,27 +226,8 @@ func (x *session) shortHeadroom() (notes []string) {
 	}
 	for k, n := range count {
 		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s, and up to %s arrive after a pause; the excess is dropped",
-			n, k.rate, k.delay, formatBytes(k.have), formatBytes(k.want)))
+			n, k.rate, k.delay, model.FormatBytes(k.have), model.FormatBytes(k.want)))
 	}
 	slices.Sort(notes)
 	return notes
-}
-
-// formatBytes prints a size with three digits.
-func formatBytes(n model.Bytes) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"KB", "MB", "GB", "TB"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	digits := 2
-	for x := v; x >= 9.995 && digits > 0; x /= 10 {
-		digits--
-	}
-	if unit == "B" {
-		digits = 0
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + unit
 }

@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weft-telemetry/weft/model"
 )
 
 const star = `duration: 500us
@@ -27,7 +26,7 @@ func notesOf(t *testing.T, text string) (notes string, r *Result) {
 func TestPFCCannotFire(t *testing.T) {
 	windows := star + "fabric: {window: path}\n"
 	notes, r := notesOf(t, windows)
-	if !strings.Contains(notes, "PFC cannot fire: all flows together can queue at most 66.7KB") || !strings.Contains(notes, "a pause needs") || r.Summary.Pauses.PauseFrames != 0 {
+	if !strings.Contains(notes, "PFC cannot fire: all flows together can queue at most 66.7 kB") || !strings.Contains(notes, "a pause needs") || r.Summary.Pauses.PauseFrames != 0 {
 		t.Errorf("with windows: notes %q, %d pauses; want PFC explained, none", notes, r.Summary.Pauses.PauseFrames)
 	}
 	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
@@ -82,7 +81,7 @@ func TestExplanationsAreTrue(t *testing.T) {
 
 func TestHeadroomTooSmall(t *testing.T) {
 	notes, r := notesOf(t, star+"fabric: {buffer: 2MB, headroom: 2KB}\n")
-	if !strings.Contains(notes, "headroom is too small to be lossless on 11 ports of 100Gb/s and 1µs: it is 2.00KB, and up to 29.") {
+	if !strings.Contains(notes, "headroom is too small to be lossless on 11 ports of 100Gb/s and 1µs: it is 2 kB, and up to 29.") {
 		t.Errorf("notes %q; want the headroom explained", notes)
 	}
 	if r.LosslessDrops == 0 || r.Verdict != UnexpectedFault || !strings.Contains(notes, "packets of a lossless class were dropped (buffer full)") {
@@ -91,13 +90,5 @@ func TestHeadroomTooSmall(t *testing.T) {
 	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
 	if strings.Contains(notes, "headroom") || r.LosslessDrops != 0 {
 		t.Errorf("computed headroom: notes %q, %d drops; want none", notes, r.LosslessDrops)
-	}
-}
-
-func TestFormatBytes(t *testing.T) {
-	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 1000: "1.00KB", 9995: "10.0KB", 99_950: "100KB", 999_499: "999KB", 999_500: "1.00MB", 12_345_678: "12.3MB", 3e9: "3.00GB"} {
-		if got := formatBytes(n); got != want {
-			t.Errorf("formatBytes(%d) = %s; want %s", int64(n), got, want)
-		}
 	}
 }

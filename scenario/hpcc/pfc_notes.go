@@ -118,8 +118,8 @@ func (s *Setup) closestToPause(loads map[model.NodeID]*load, win *flowWindows) s
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port - 1))
 	return fmt.Sprintf("PFC cannot fire: at most %s of one port can be queued in a switch (%s port %d, flows: %d, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
-		formatBytes(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
-		formatBytes(xoff+l.mmu.Reserve), l.mmu.Buffer)
+		model.FormatBytes(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
+		model.FormatBytes(xoff+l.mmu.Reserve), l.mmu.Buffer)
 }
 
 // shortHeadroom returns where headroom is too small to be lossless.
@@ -141,23 +141,8 @@ func (s *Setup) shortHeadroom(c *Config) (notes []string) {
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s (3 × rate × delay), and up to %s arrive after a pause; the excess is dropped",
-			n, k.rate, k.delay, formatBytes(have), formatBytes(want)))
+			n, k.rate, k.delay, model.FormatBytes(have), model.FormatBytes(want)))
 	}
 	slices.SortFunc(notes, cmp.Compare)
 	return notes
-}
-
-// formatBytes prints a size with three digits.
-func formatBytes(n model.Bytes) string {
-	switch {
-	case n >= 10*model.MB:
-		return fmt.Sprintf("%.1fMB", float64(n)/1e6)
-	case n >= model.MB:
-		return fmt.Sprintf("%.2fMB", float64(n)/1e6)
-	case n >= 10*model.KB:
-		return fmt.Sprintf("%.1fKB", float64(n)/1e3)
-	case n >= model.KB:
-		return fmt.Sprintf("%.2fKB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%dB", n)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 )
 
@@ -51,18 +50,18 @@ func TestExplain(t *testing.T) {
 		// ports takes 37500 each and their reserve 4 KiB.
 		"windows hide PFC": {
 			files: incast(16, "1us", 1_000_000, "BUFFER_SIZE 16\n"),
-			notes: []string{"PFC cannot fire: at most 55.5KB of one port can be queued in a switch (s0 port 2, flows: 1, with a window of 52.0KB each), and a pause needs 1.90MB there (BUFFER_SIZE is 16MiB)"},
+			notes: []string{"PFC cannot fire: at most 55.5 kB of one port can be queued in a switch (s0 port 2, flows: 1, with a window of 52 kB each), and a pause needs 1.9 MB there (BUFFER_SIZE is 16MiB)"},
 		},
 		"no windows": {
 			files: incast(16, "1us", 4_000_000, "BUFFER_SIZE 16\nHAS_WIN 0\nCC_MODE 0\n"), pauses: true,
 		},
 		"no windows, but little to send": {
 			files: incast(16, "1us", 10_000, "BUFFER_SIZE 16\nHAS_WIN 0\n"),
-			notes: []string{"PFC cannot fire: at most 10.5KB of one port can be queued in a switch (s0 port 2, flows: 1, bounded by their sizes, as HAS_WIN is 0), and a pause needs 1.99MB there (BUFFER_SIZE is 16MiB)"},
+			notes: []string{"PFC cannot fire: at most 10.5 kB of one port can be queued in a switch (s0 port 2, flows: 1, bounded by their sizes, as HAS_WIN is 0), and a pause needs 1.99 MB there (BUFFER_SIZE is 16MiB)"},
 		},
 		"short links": {
 			files:  incast(16, "10ns", 4_000_000, "BUFFER_SIZE 1\nHAS_WIN 0\nCC_MODE 0\n"),
-			notes:  []string{"headroom is too small to be lossless on 17 ports of 100Gb/s and 10ns: it is 375B (3 × rate × delay), and up to 4.14KB arrive after a pause; the excess is dropped"},
+			notes:  []string{"headroom is too small to be lossless on 17 ports of 100Gb/s and 10ns: it is 375 B (3 × rate × delay), and up to 4.14 kB arrive after a pause; the excess is dropped"},
 			pauses: true, drops: true,
 		},
 		"queue 0": {
@@ -115,13 +114,5 @@ func TestPFCCannotFireIsNeverWrong(t *testing.T) {
 	}
 	if quiet < 20 || paused < 20 {
 		t.Errorf("of 120 runs %d cannot pause and %d do; want at least 20 of each", quiet, paused)
-	}
-}
-
-func TestFormatBytes(t *testing.T) {
-	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 4140: "4.14KB", 55_544: "55.5KB", 1_900_000: "1.90MB", 16 << 20: "16.8MB"} {
-		if got := formatBytes(n); got != want {
-			t.Errorf("about(%d) = %s; want %s", n, got, want)
-		}
 	}
 }

@@ -30,7 +30,7 @@ func (w *flowWindows) describe() string {
 	case !w.on:
 		return "bounded by their sizes, as HAS_WIN is 0"
 	case w.global > 0:
-		return fmt.Sprintf("with a window of %s each", formatBytes(model.Bytes(w.global)))
+		return fmt.Sprintf("with a window of %s each", model.FormatBytes(model.Bytes(w.global)))
 	}
 	return "with the windows of their pairs"
 }
