@@ -26,7 +26,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		Name: "translator", Title: "DTA translator", Unit: "reports", In: in.Reports, Out: in.Stored,
 		Losses: []api.StageLoss{
 			{Reason: "duplicate", Count: in.Duplicate, Expected: true},
-			{Reason: "stale", About: "too late to tell from a retransmission", Count: in.Stale},
+			{Reason: "stale", About: "too late to distinguish from a retransmission", Count: in.Stale},
 			{Reason: "refused", About: "no such list, or above the rate limit", Count: refused},
 			{Reason: "malformed", About: "datagrams", Count: in.UnknownFormat + in.Truncated},
 		},

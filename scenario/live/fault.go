@@ -25,9 +25,9 @@ type Fault struct {
 	Causes []anomaly.Cause // any of these is right
 	Nodes  []model.NodeID  // an incident at one of these is about this fault; nil: anywhere
 
-	faults []sim.Fault
-	flows  []traffic.Flow
-	resetAfter   []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
+	faults     []sim.Fault
+	flows      []traffic.Flow
+	resetAfter []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
 }
 
 // FaultKind is a kind of fault that can be injected.

@@ -48,8 +48,8 @@ type StartOptions struct {
 }
 
 // Running is a scenario that runs in the simulator under a controller with its
-// API. It stands at its start until RunUntil or Wait. Clients may ask, and place
-// marks, counters and probes, whenever it stands still. One goroutine calls
+// API. It waits at its start until RunUntil or Wait. Clients may ask, and place
+// marks, counters and probes, whenever it has stopped. One goroutine calls
 // RunUntil, Wait and Close.
 type Running struct {
 	core   *core.Core

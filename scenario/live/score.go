@@ -12,8 +12,8 @@ import (
 
 // Score compares the incidents found with the injected faults.
 type Score struct {
-	Faults   []*Injected
-	Missed   int
+	Faults      []*Injected
+	Missed      int
 	FalseAlarms []FalseAlarm
 }
 
@@ -74,12 +74,12 @@ func (d *Director) findIncident(f *Injected) bool {
 
 // Report is a score as it is printed.
 type Report struct {
-	Faults   []FaultReport    `json:"faults"`
-	Missed   int              `json:"missed"`
+	Faults      []FaultReport      `json:"faults"`
+	Missed      int                `json:"missed"`
 	FalseAlarms []FalseAlarmReport `json:"false_alarms"`
-	AllFound    bool             `json:"all_found"` // none missed, no false alarm
-	Simulated   time.Duration    `json:"simulated_ns"`
-	Hops     int64            `json:"packet_hops"`
+	AllFound    bool               `json:"all_found"` // none missed, no false alarm
+	Simulated   time.Duration      `json:"simulated_ns"`
+	Hops        int64              `json:"packet_hops"`
 }
 
 // FaultReport is one fault and how it was found.
