@@ -1,16 +1,13 @@
 package intreport
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/netip"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/ingest/source"
-	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -136,11 +133,10 @@ func (d sourceDecoder) Decode(at model.Time, _ netip.AddrPort, datagram []byte) 
 }
 
 // Counters is part of source.Decoder.
-func (d sourceDecoder) Counters() source.Counters { return counters(&d.stats, 0) }
-
-func counters(s *Stats, dropped uint64) source.Counters {
+func (d sourceDecoder) Counters() source.Counters {
+	s := &d.stats
 	return source.Counters{Unit: "reports", In: s.Reports, Out: s.Used, Losses: []source.Loss{
-		{Reason: "queue full", About: "datagrams dropped by the kernel's socket buffer", Count: dropped},
+		{Reason: source.QueueFull, About: "datagrams dropped by the kernel's socket buffer"},
 		{Reason: "missing", About: "datagrams missing by sequence number", Count: s.Missing},
 		{Reason: "malformed", About: "datagrams", Count: s.Malformed},
 		{Reason: "unknown node", About: "no switch has the node id", Count: s.Unknown},
@@ -151,69 +147,5 @@ func counters(s *Stats, dropped uint64) source.Counters {
 
 // OpenSocket is part of source.Adapter.
 func (c *SourceConfig) OpenSocket(d source.Decoder) (source.Listener, error) {
-	conn, err := udp.Listen(udp.DefaultConfig(c.Listen))
-	if err != nil {
-		return nil, err
-	}
-	l := &listener{conn: conn, decoder: d.(sourceDecoder)}
-	l.publishCounters()
-	return l, nil
+	return source.ListenUDP(c.Listen, d)
 }
-
-// listener is the UDP socket of INT reports.
-type listener struct {
-	conn     *udp.Conn
-	decoder  sourceDecoder
-	counters atomic.Pointer[source.Counters] // a snapshot
-}
-
-// At the end the socket is read until it was idle for drainIdle, and no longer
-// than drainLimit. One empty read does not show that the queue is empty: a signal
-// may have interrupted it.
-const (
-	drainIdle  = 10 * time.Millisecond
-	drainLimit = time.Second
-)
-
-// Run is part of source.Listener.
-func (l *listener) Run(ctx context.Context, tap source.Tap) error {
-	var ended, received time.Time
-	for {
-		if ctx.Err() != nil && ended.IsZero() {
-			ended = time.Now()
-			received = ended
-		}
-		n, err := l.conn.Receive(func(from netip.AddrPort, datagram []byte) {
-			at := model.TimeOf(time.Now())
-			used := l.decoder.Decode(at, from, datagram)
-			if tap != nil {
-				tap(at, from, l.conn.Local(), datagram, used)
-			}
-		})
-		l.publishCounters()
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		if n > 0 {
-			received = now
-		}
-		if !ended.IsZero() && (now.Sub(received) >= drainIdle || now.Sub(ended) >= drainLimit) {
-			return nil
-		}
-	}
-}
-
-func (l *listener) publishCounters() {
-	c := counters(&l.decoder.stats, l.conn.Stats().Dropped)
-	l.counters.Store(&c)
-}
-
-// Addr is part of source.Listener.
-func (l *listener) Addr() netip.AddrPort { return l.conn.Local() }
-
-// Counters is part of source.Listener.
-func (l *listener) Counters() source.Counters { return *l.counters.Load() }
-
-// Close is part of source.Listener.
-func (l *listener) Close() error { return l.conn.Close() }
