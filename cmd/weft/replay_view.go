@@ -24,9 +24,12 @@ func printFound(w io.Writer, f *serve.Summary, store string) error {
 	}
 	fmt.Fprintf(w, "%s from %s to %s (%s)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To),
 		model.FormatDuration(f.To.Sub(f.From)))
-	fmt.Fprintf(w,
-		"reports: %d DTA, %d INT, %d ERSPAN, %d plain mirrors; %d other packets, %d rejected when recorded\n",
-		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
+	fmt.Fprint(w, "reports: ")
+	for _, src := range sources.All() {
+		fmt.Fprintf(w, "%d %s, ", f.Reports[string(src.Kind)], strings.ToUpper(string(src.Kind)))
+	}
+	fmt.Fprintf(w, "%d plain mirrors; %d other packets, %d rejected when recorded\n",
+		f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w,
 		"%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
 		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], f.Ports, f.Diagnoses)
@@ -92,18 +95,17 @@ func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
 		model.FormatDuration(v.To.Sub(v.From)))
 	var t table
 	t.row("PACKETS", "KIND")
-	for _, one := range []struct{ key, what string }{
-		{"dta", "DTA reports"},
-		{"int", "INT reports"},
-		{"erspan", "ERSPAN mirrors"},
-		{"span", "mirrored packets"},
-		{"other", "other packets"},
-		{"rejected", "reports rejected when recorded"},
-	} {
-		if n := v.Reports[one.key]; n > 0 {
-			t.row(n, one.what)
+	count := func(key, what string) {
+		if n := v.Reports[key]; n > 0 {
+			t.row(n, what)
 		}
 	}
+	for _, src := range sources.All() {
+		count(string(src.Kind), src.Title)
+	}
+	count("span", "mirrored packets")
+	count("other", "other packets")
+	count("rejected", "reports rejected when recorded")
 	if v.Cut > 0 {
 		t.row(v.Cut, "reports truncated by the capture")
 	}
