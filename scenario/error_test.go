@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -61,7 +62,7 @@ func TestFileErrors(t *testing.T) {
 		{"pmax", ring + "fabric:\n  ecn:\n    - {kmin: 5KB, kmax: 4KB, pmax: 2}\n", `pmax:8: pmax "2", want a share such as 0.3 or 30%`},
 		{"ecnat", ring + "fabric: {ecn-at: noon}\n", `ecnat:6: ecn-at "noon", want departure or arrival`},
 		{"cc", ring + "fabric: {congestion-control: swift}\n",
-			`cc:6: congestion-control "swift", want dcqcn, hpcc, timely, dctcp or none`},
+			`cc:6: congestion-control "swift", want ` + congestion.Names()},
 		{"cc2", ring + "fabric: {congestion-control: {algorithm: dcqcn, preset: best}}\n",
 			`cc2:6: dcqcn preset "best", want paper or hpcc`},
 		{"cc3", ring + "fabric: {congestion-control: {algorithm: dcqcn, gain: 7}}\n",
@@ -69,7 +70,7 @@ func TestFileErrors(t *testing.T) {
 		{"cc4", ring + "fabric: {congestion-control: {algorithm: dcqcn, gains: 7}}\n",
 			`cc4:6: unknown key "gains" in dcqcn, want one of algorithm, preset, gain`},
 		{"cc5", ring + "fabric: {congestion-control: {gain: 0.1}}\n",
-			"cc5:6: congestion-control has no algorithm, want dcqcn, hpcc, timely, dctcp or none"},
+			"cc5:6: congestion-control has no algorithm, want " + congestion.Names()},
 		{"cc6", ring + "fabric: {congestion-control: {algorithm: timely, t-low: 2ms}}\n",
 			"cc6:6: min RTT 20µs, T_low 2ms, T_high 500µs, want min RTT above 0 and T_low at most T_high"},
 		{"cc7", ring + "fabric: {congestion-control: hpcc, window: off}\n",
