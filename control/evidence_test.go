@@ -138,7 +138,7 @@ func TestTimelineTellsWhatWasDone(t *testing.T) {
 	c.correlator.AddEvidence(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
 	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
 	b := c.incidentBody(in)
-	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
+	want := []string{"flows end", "sent probes like a flow: blackhole", "perhaps probes are lost"}
 	if len(b.Timeline) != len(want) {
 		t.Fatalf("timeline %+v; want %q", b.Timeline, want)
 	}

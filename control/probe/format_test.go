@@ -46,7 +46,7 @@ func TestFormatErrorsPoint(t *testing.T) {
 		"ip.src == 1.2.3.4 && ip.dst == 1.1.1.1 && udp.dstport == 70000":              `column 58: udp.dstport "70000", want a number up to 65535`,
 		"ip.src == 1.2.3.4 && ip.dst == 1.1.1.1 && udp.dstport == 1,2":                `column 58: 2 values of udp.dstport, want one: it is the innermost header's`,
 		"ip.src == 1.2.3.4 && ip.dst == 1.1.1.1 && ip.proto == 6 && udp.dstport == 1": `column 75: a field of udp in a packet of protocol tcp, want that of its own`,
-		"ip.src == 1.2.3.4 && ip.dst == ::1":                                          `column 1: a probe from 1.2.3.4 to ::1, want addresses of one family`,
+		"ip.src == 1.2.3.4 && ip.dst == ::1":                                          `column 1: probe from 1.2.3.4 to ::1, want addresses of one family`,
 		"ip.src == 1.2.3.4 && ip.dst == 1.1.1.1 && ip.ttl == 0":                       `column 53: TTL "0", want 1 to 255`,
 	} {
 		_, err := ParseFormat(text, nil)

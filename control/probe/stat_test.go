@@ -129,12 +129,12 @@ func TestVerdicts(t *testing.T) {
 		kind     Kind
 		scope    string
 	}{
-		"nothing came":        {[]Pattern{{Flow: key(a, b, 1)}}, 0.1, Unreached, "0 probes came to where they begin"},
+		"nothing came":        {[]Pattern{{Flow: key(a, b, 1)}}, 0.1, Unreached, "0 probes reached the injection point"},
 		"mirrors are lost":    {[]Pattern{{Flow: key(a, b, 1), Reached: 50, Lost: 12}, {Flow: key(a, b, 2), Reached: 50, Lost: 9}}, 0.25, Passed, "at most 0.3 of packets are lost"},
 		"one destination":     {[]Pattern{{Flow: key(a, b, 1), Reached: 20, Lost: 20}, {Flow: key(a, b, 2), Reached: 20, Lost: 20}, {Flow: key(a, a, 1), Reached: 20}}, 0.01, Blackhole, "packets to 10.0.0.2"},
 		"one source":          {[]Pattern{{Flow: key(a, b, 1), Reached: 20, Lost: 20}, {Flow: key(a, a, 2), Reached: 20, Lost: 20}, {Flow: key(b, b, 1), Reached: 20}}, 0.01, Blackhole, "packets from 10.0.0.1"},
-		"certain 5-tuples":    {[]Pattern{{Flow: key(a, b, 1), Reached: 20, Lost: 20}, {Flow: key(a, b, 2), Reached: 20}, {Flow: key(a, b, 3), Reached: 20, Lost: 20}}, 0.01, Blackhole, "certain 5-tuples: 2 of 3 that were tried"},
-		"behind lost mirrors": {[]Pattern{{Flow: key(a, b, 1), Reached: 40, Lost: 40}, {Flow: key(a, b, 2), Reached: 40, Lost: 9}}, 0.25, Blackhole, "certain 5-tuples: 1 of 2 that were tried"},
+		"certain 5-tuples":    {[]Pattern{{Flow: key(a, b, 1), Reached: 20, Lost: 20}, {Flow: key(a, b, 2), Reached: 20}, {Flow: key(a, b, 3), Reached: 20, Lost: 20}}, 0.01, Blackhole, "certain 5-tuples: 2 of 3 tried"},
+		"behind lost mirrors": {[]Pattern{{Flow: key(a, b, 1), Reached: 40, Lost: 40}, {Flow: key(a, b, 2), Reached: 40, Lost: 9}}, 0.25, Blackhole, "certain 5-tuples: 1 of 2 tried"},
 		"a loop":              {[]Pattern{{Flow: key(a, b, 1), Reached: 20, Lost: 20, Looped: 20}, {Flow: key(a, a, 1), Reached: 20}}, 0.01, Looping, "packets to 10.0.0.2"},
 	} {
 		if v := Decide(tc.patterns, tc.excused, DefaultLevels()); v.Kind != tc.kind || v.Scope != tc.scope {

@@ -79,13 +79,13 @@ func isKey(key string) bool {
 	return false
 }
 
-// TestComplaintsHaveTheirLine: also those about values that are well written.
-func TestComplaintsHaveTheirLine(t *testing.T) {
+// TestErrorsHaveTheirLine: also those about values that are well written.
+func TestErrorsHaveTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"topology: f\ndta:\n  workers: 99\n":                              "f.yaml:3: dta.workers: 99, want 1 to 16",
 		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n": "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
-		"dta:\n  workers: 2\n":                                            "f.yaml: topology: none, want the file",
-		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                        "f.yaml:3: api.listen: 0.0.0.0:1 is reached from elsewhere",
+		"dta:\n  workers: 2\n":                                            "f.yaml: topology: none, want the topology file of the fabric",
+		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                        "f.yaml:3: api.listen: 0.0.0.0:1 is not a loopback address",
 		"topology: f\napi: {token_file: x,\n  token: y}\n":                "f.yaml:2: api.token_file: given with api.token",
 		"topology: f\nstore:\n  retention:\n    flows: 1h\n    x: 1h":     "f.yaml:5: store.retention: kind \"x\", want one of",
 	} {

@@ -352,7 +352,7 @@ func TestChecks(t *testing.T) {
 		"0 periods":          func(c *Config) { c.Periods = 0 },
 		"window of -1":       func(c *Config) { c.Window = -1 },
 		"-1B of traces":      func(c *Config) { c.Memory = -1 },
-		"-1 counters":        func(c *Config) { c.MaxNamed = -1 },
+		"-1 user-defined counters":        func(c *Config) { c.MaxNamed = -1 },
 		"close after 0s":     func(c *Config) { c.Trace.CloseAfter = 0 },
 		"alpha 2":            func(c *Config) { c.Judge.Alpha = 2 },
 	} {
