@@ -222,7 +222,8 @@ func (c *Core) Health() api.Health {
 	h := c.tracker.Health(time.Now(), stages)
 	c.AddLiveness(&h)
 	s := c.stored.Load()
-	h.Store.Bytes, h.Store.MaxBytes, h.Store.Memory, h.Store.Expired = int64(s.size), int64(s.limit), int64(s.memory), s.removed
+	h.Store.Bytes, h.Store.MaxBytes = int64(s.size), int64(s.limit)
+	h.Store.Memory, h.Store.Expired = int64(s.memory), s.removed
 	return h
 }
 
