@@ -142,7 +142,7 @@ func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
 		if a.At.Known {
 			p.LostAt.Peer = f.c.nodeName(a.At.Next)
 			if ports := f.c.fabric.Node(a.At.Switch).PortsTo(a.At.Next); len(ports) > 0 {
-				p.LostAt.Port = ports[0]
+				*p.LostAt = f.c.portRef(model.Port{Node: a.At.Switch, Port: ports[0]})
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestQueryCommands(t *testing.T) {
 
 	k.weft(0, "counter", "--add", "all=ip.src == 10.0.0.0/8")
 	k.says(`^\S+Z +all +[1-9]\d* `, "counter", "all", "--last", "10s")
-	if text := k.weft(0, "counter", "--remove", "all"); strings.Contains(text, "all ") {
+	if text := k.weft(0, "counter", "--remove", "all"); strings.Contains(text, "\nall ") {
 		t.Errorf("counters after one was removed\n%s", text)
 	}
 	if text := k.weft(0, "debug", "--flow", key, "--for", "50ms"); !strings.Contains(text, key) {
@@ -159,7 +159,7 @@ func TestQueryCommands(t *testing.T) {
 		{2, "has no link to", []string{"probe", "--link", "tor0>spine0"}},
 		{2, "--id shows a probe that was sent", []string{"probe", "--id", "p1", "--flow", key}},
 		{2, "--draw needs --id", []string{"diagnose", "--draw", "x.svg"}},
-		{2, "--show 3, want at most", []string{"trace", "--filter", "trace.hops == 99", "--show", "3"}},
+		{2, "--show 3: no trace matches", []string{"trace", "--filter", "trace.hops == 99", "--show", "3"}},
 		{1, "not found", []string{"trace", "--id", "1"}},
 		{1, "not found", []string{"incidents", "i99999"}},
 	} {
