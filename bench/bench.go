@@ -61,8 +61,10 @@ func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
 
 // Suites returns all suites by name.
 func Suites() []Suite {
-	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite,
-		serveSuite, diagnoseSuite}
+	return []Suite{
+		packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite,
+		serveSuite, diagnoseSuite,
+	}
 }
 
 // Find returns the suite of that name.

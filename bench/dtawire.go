@@ -35,10 +35,12 @@ type peerStore struct {
 }
 
 var contenders = []peerStore{
-	{"one report per datagram, batched receive", 10, "", wireReports / 8,
+	{
+		"one report per datagram, batched receive", 10, "", wireReports / 8,
 		func(ctx context.Context, rows []byte) (*inserter, error) {
 			return startWeft(ctx, rows, dta.HeaderSize+4+rowSize, false)
-		}},
+		},
+	},
 	{"Redis, pipelined SET", 20, "redis-server", wireReports / 8, startRedis},
 	{"DuckDB, appender into a file", 4, "", wireReports, startDuckDB},
 	{"ClickHouse, native batches into MergeTree", 4, "clickhouse-server", wireReports, startClickHouse},
@@ -100,8 +102,10 @@ func wireRows() []byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	var rows []byte
 	for i := range uint32(wireReports) {
-		k := model.FlowKey{Src: model.Addr4(0x0a000000 | i), Dst: model.Addr4(0x0b000000 | r.Uint32()&0xffff),
-			SrcPort: uint16(r.Uint32()), DstPort: 80, Proto: model.TCP}
+		k := model.FlowKey{
+			Src: model.Addr4(0x0a000000 | i), Dst: model.Addr4(0x0b000000 | r.Uint32()&0xffff),
+			SrcPort: uint16(r.Uint32()), DstPort: 80, Proto: model.TCP,
+		}
 		rows = k.AppendTo(rows)
 		rows = binary.BigEndian.AppendUint32(rows, i)
 	}

@@ -17,8 +17,10 @@ var flowsetSuite = Suite{
 	Input: "packets of 100,000 IPv4 flows in random order, one core; tables sized for them by flowset.Plan; all 80 switches of a fat-tree (k=8), each with 126,800 flows in a table for 100,000",
 	run: func(ctx context.Context) ([]Result, error) {
 		var out []Result
-		for _, part := range []func(context.Context) ([]Result, error){compareEncode, compareSingleDecode,
-			compareNetDecode} {
+		for _, part := range []func(context.Context) ([]Result, error){
+			compareEncode, compareSingleDecode,
+			compareNetDecode,
+		} {
 			results, err := part(ctx)
 			if err != nil {
 				return nil, err

@@ -135,8 +135,10 @@ func (ports) Route(*model.FlowKey) (model.PortID, bool) { return 0, false }
 // Queue returns a queue's state.
 func (p ports) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 	q := p.Ports()[out-1]
-	return inswitch.Queue{Bytes: model.Bytes(q.QueueBytes(class)), Packets: q.QueuePackets(class),
-		Paused: q.Paused(class)}
+	return inswitch.Queue{
+		Bytes: model.Bytes(q.QueueBytes(class)), Packets: q.QueuePackets(class),
+		Paused: q.Paused(class),
+	}
 }
 
 // assembleReports assembles the reports.

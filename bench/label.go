@@ -76,8 +76,10 @@ type labelledPort struct {
 func newLabelled(frame []byte, interval time.Duration) (*labelledPort, error) {
 	cfg := inlabel.DefaultConfig()
 	cfg.Interval = interval
-	prog, err := inlabel.New(cfg, inswitch.Device{ID: 1, MTU: 1500,
-		Ports: slices.Repeat([]inswitch.Port{{Rate: 100 * model.Gbps}}, fan)})
+	prog, err := inlabel.New(cfg, inswitch.Device{
+		ID: 1, MTU: 1500,
+		Ports: slices.Repeat([]inswitch.Port{{Rate: 100 * model.Gbps}}, fan),
+	})
 	if err != nil {
 		return nil, err
 	}

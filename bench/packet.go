@@ -58,10 +58,14 @@ var packetSuite = Suite{
 
 // tcpFrame builds a TCP/IPv4 frame of n bytes.
 func tcpFrame(n int) []byte {
-	b := packet.Ethernet{Dst: model.MAC{2, 0, 0, 0, 0, 2}, Src: model.MAC{2, 0, 0, 0, 0, 1},
-		Type: packet.TypeIPv4}.AppendTo(nil)
-	ip := packet.IPv4{Length: uint16(n - packet.EthernetSize), ID: 7, TTL: 64, Proto: model.TCP, Src: 0x0a000002,
-		Dst: 0x0a010002}
+	b := packet.Ethernet{
+		Dst: model.MAC{2, 0, 0, 0, 0, 2}, Src: model.MAC{2, 0, 0, 0, 0, 1},
+		Type: packet.TypeIPv4,
+	}.AppendTo(nil)
+	ip := packet.IPv4{
+		Length: uint16(n - packet.EthernetSize), ID: 7, TTL: 64, Proto: model.TCP, Src: 0x0a000002,
+		Dst: 0x0a010002,
+	}
 	ip.Checksum = ip.Sum()
 	b = ip.AppendTo(b)
 	b = packet.TCP{SrcPort: 40000, DstPort: 80, Seq: 1, Flags: uint16(packet.ACK), Window: 512}.AppendTo(b)
@@ -70,8 +74,10 @@ func tcpFrame(n int) []byte {
 
 // vxlanFrame wraps a frame.
 func vxlanFrame(inner []byte) []byte {
-	b := packet.Ethernet{Dst: model.MAC{2, 0, 0, 0, 0, 4}, Src: model.MAC{2, 0, 0, 0, 0, 3},
-		Type: packet.TypeIPv4}.AppendTo(nil)
+	b := packet.Ethernet{
+		Dst: model.MAC{2, 0, 0, 0, 0, 4}, Src: model.MAC{2, 0, 0, 0, 0, 3},
+		Type: packet.TypeIPv4,
+	}.AppendTo(nil)
 	length := packet.IPv4Size + packet.UDPSize + packet.VXLANSize + len(inner)
 	ip := packet.IPv4{Length: uint16(length), TTL: 64, Proto: model.UDP, Src: 0x0aff0001, Dst: 0x0aff0002}
 	ip.Checksum = ip.Sum()

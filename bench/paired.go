@@ -36,7 +36,8 @@ func (l roundWork) runRound(clock func() time.Duration) (float64, error) {
 // of both; and each side runs as often after the other as after itself, since it
 // finds the cache as the previous round left it.
 func pairedRounds(ctx context.Context, rounds int, clock func() time.Duration, a, b roundWork) (ratesA,
-	ratesB []float64, err error) {
+	ratesB []float64, err error,
+) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for round := range rounds + 1 {

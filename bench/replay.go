@@ -132,8 +132,10 @@ func (r *replayedGraph) ports(e *provenance.Evidence, f *topo.Fabric) {
 				continue
 			}
 			share := float64(m.Packets) / total[queueAt(rep.Switch, m.In, m.Priority)]
-			r.portPort[[2]provenance.Queue{from,
-				to}] += queues[from].paused * share * queues[to].depth / max(queues[to].packets, 1)
+			r.portPort[[2]provenance.Queue{
+				from,
+				to,
+			}] += queues[from].paused * share * queues[to].depth / max(queues[to].packets, 1)
 		}
 	}
 }

@@ -160,8 +160,11 @@ func history(ctx context.Context, s *embedded.Store, r *recording) error {
 			packets := uint64(i % 97)
 			b.Flows = append(b.Flows, record.FlowSlot{
 				Time: at.Add(time.Duration(i/len(r.flows)) * serveSlot), Slot: serveSlot, Flow: k, Packets: packets, Bytes: 1000 * packets, Exact: true,
-				Path: []record.FlowHop{{Switch: "tor0", Packets: packets}, {Switch: "agg0", Packets: packets},
-					{Switch: "tor1", Packets: packets}},
+				Path: []record.FlowHop{
+					{Switch: "tor0", Packets: packets},
+					{Switch: "agg0", Packets: packets},
+					{Switch: "tor1", Packets: packets},
+				},
 			})
 		}
 		if err := s.Append(ctx, &b); err != nil {

@@ -45,8 +45,10 @@ var storeSuite = Suite{
 		if _, err := s.Maintain(ctx, storeBegin.Add(time.Hour)); err != nil {
 			return nil, err
 		}
-		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){comparePaging,
-			compareRollup} {
+		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){
+			comparePaging,
+			compareRollup,
+		} {
 			more, err := part(ctx, s, db)
 			if err != nil {
 				return nil, err
@@ -72,16 +74,23 @@ func storeSlot(b *record.Batch, n int) {
 	b.Reset()
 	at := storeBegin.Add(time.Duration(n) * 10 * time.Millisecond)
 	for i := range storeFlows {
-		k := model.FlowKey{Src: model.Addr4(0x0a000000 + uint32(i)), Dst: model.Addr4(0x0a010000 + uint32(i*7)),
-			SrcPort: uint16(49152 + i), DstPort: 4791, Proto: model.UDP}
+		k := model.FlowKey{
+			Src: model.Addr4(0x0a000000 + uint32(i)), Dst: model.Addr4(0x0a010000 + uint32(i*7)),
+			SrcPort: uint16(49152 + i), DstPort: 4791, Proto: model.UDP,
+		}
 		packets := uint64(i%97 + n%13)
 		b.Flows = append(b.Flows, record.FlowSlot{
 			Time: at, Slot: 10 * time.Millisecond, Flow: k, Src: "h" + strconv.Itoa(i%1024), Dst: "h" +
 				strconv.Itoa(i*7%1024),
 			Packets: packets, Bytes: 1000 * packets, Exact: true,
-			Path: []record.FlowHop{{Switch: "e" + strconv.Itoa(i%32), Packets: packets},
-				{Switch: "a" + strconv.Itoa(i%16), Packets: packets}, {Switch: "e" + strconv.Itoa(i*7%32),
-					Packets: packets}},
+			Path: []record.FlowHop{
+				{Switch: "e" + strconv.Itoa(i%32), Packets: packets},
+				{Switch: "a" + strconv.Itoa(i%16), Packets: packets},
+				{
+					Switch:  "e" + strconv.Itoa(i*7%32),
+					Packets: packets,
+				},
+			},
 		})
 	}
 	for i := range storePorts {
@@ -144,8 +153,10 @@ func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 	depth := 0
 	ours, theirs, err := timeAlternating(ctx, func() error {
 		depth = r.IntN(storeBatches - 1)
-		p, err := s.Flows(ctx, record.Query{Limit: 100,
-			To: storeBegin.Add(time.Duration(storeBatches-depth) * 10 * time.Millisecond)})
+		p, err := s.Flows(ctx, record.Query{
+			Limit: 100,
+			To:    storeBegin.Add(time.Duration(storeBatches-depth) * 10 * time.Millisecond),
+		})
 		if err == nil && len(p.Items) != 100 {
 			err = fmt.Errorf("%d flows in a page, want 100", len(p.Items))
 		}

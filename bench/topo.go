@@ -132,8 +132,10 @@ type obviousRoutes struct {
 }
 
 func newObviousRoutes(f *topo.Fabric) *obviousRoutes {
-	r := &obviousRoutes{owner: map[model.Addr]model.NodeID{},
-		next: make([]map[model.NodeID][]model.PortID, len(f.Nodes()))}
+	r := &obviousRoutes{
+		owner: map[model.Addr]model.NodeID{},
+		next:  make([]map[model.NodeID][]model.PortID, len(f.Nodes())),
+	}
 	for i := range r.next {
 		r.next[i] = map[model.NodeID][]model.PortID{}
 	}

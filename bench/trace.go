@@ -152,15 +152,19 @@ func newMirrored(open int) (*mirrorSource, error) {
 	}
 	s := &mirrorSource{intent: topo.NewIntent(r), open: open}
 	for i := range s.paths {
-		key := model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(15).IPv4, SrcPort: uint16(40000 + i), DstPort: 80,
-			Proto: model.TCP}
+		key := model.FlowKey{
+			Src: f.Node(0).IPv4, Dst: f.Node(15).IPv4, SrcPort: uint16(40000 + i), DstPort: 80,
+			Proto: model.TCP,
+		}
 		path, err := r.Path(key, 0)
 		if err != nil || len(path) != 7 {
 			return nil, fmt.Errorf("bench: %d nodes on the path of %v, want 7: %w", len(path), key, err)
 		}
 		for hop, at := range path[1:6] {
-			ip := packet.IPv4{Length: 1486, TTL: uint8(64 - hop), Proto: model.TCP, Src: key.Src.V4(),
-				Dst: key.Dst.V4()}
+			ip := packet.IPv4{
+				Length: 1486, TTL: uint8(64 - hop), Proto: model.TCP, Src: key.Src.V4(),
+				Dst: key.Dst.V4(),
+			}
 			b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
 			b = ip.AppendTo(b)
 			b = packet.TCP{SrcPort: key.SrcPort, DstPort: key.DstPort, Flags: uint16(packet.ACK)}.AppendTo(b)

@@ -15,13 +15,17 @@ import (
 // more and more mirrors lost.
 func traceGrowth(ctx context.Context) ([]Plot, error) {
 	speed := func(title, x string) plot.Chart {
-		return plot.Chart{Title: title, XTitle: x, YTitle: "M mirrors per second of CPU",
-			Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}}
+		return plot.Chart{
+			Title: title, XTitle: x, YTitle: "M mirrors per second of CPU",
+			Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}},
+		}
 	}
 	open := speed("mirrors into traces, by packets in flight", "packets in flight")
 	open.LogX = true
-	memory := plot.Chart{Title: "memory of the assemblers, by packets in flight", XTitle: "packets in flight",
-		YTitle: "MB", LogX: true, LogY: true}
+	memory := plot.Chart{
+		Title: "memory of the assemblers, by packets in flight", XTitle: "packets in flight",
+		YTitle: "MB", LogX: true, LogY: true,
+	}
 	memory.Series = []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}
 	for inFlight := 1 << 10; inFlight <= 1<<18; inFlight *= 4 {
 		g, err := measureGrowth(ctx, inFlight, 0)

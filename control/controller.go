@@ -126,12 +126,12 @@ type Controller struct {
 	devices Devices
 	out     Output
 
-	flows  *flowwatch.Watch
-	ports  *portwatch.Watch
-	traces *tracewatch.Watch
+	flows      *flowwatch.Watch
+	ports      *portwatch.Watch
+	traces     *tracewatch.Watch
 	correlator *incident.Correlator
-	prober   *probe.Scheduler
-	diagnoser *rootcause.Diagnoser
+	prober     *probe.Scheduler
+	diagnoser  *rootcause.Diagnoser
 
 	now           model.Time
 	balanceWindow balanceWindow

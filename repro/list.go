@@ -25,8 +25,10 @@ func Papers() []Paper {
 	return []Paper{
 		{"flowradar", "FlowRadar: A Better NetFlow for Data Centers", flowradar.Claims()},
 		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", everflow.Claims()},
-		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling",
-			intlabel.Claims()},
+		{
+			"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling",
+			intlabel.Claims(),
+		},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", hawkeye.Claims()},
 	}

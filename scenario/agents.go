@@ -28,8 +28,10 @@ type Agents struct {
 // DefaultAgents check ten times within the round-trip limit, and request
 // diagnoses more often than agent.DefaultConfig does: runs are short.
 func DefaultAgents() *Agents {
-	return &Agents{RTTFactor: agent.DefaultConfig(0).RTTFactor, MinRepollInterval: time.Millisecond,
-		CheckInterval: 5 * time.Microsecond}
+	return &Agents{
+		RTTFactor: agent.DefaultConfig(0).RTTFactor, MinRepollInterval: time.Millisecond,
+		CheckInterval: 5 * time.Microsecond,
+	}
 }
 
 type agentsSpec struct {
@@ -51,8 +53,10 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 		return nil
 	}
 	spec := &sc.Agents
-	s.Agents = &Agents{Position: spec.Position, RTTFactor: spec.RTTFactor, RTTLimit: spec.RTTLimit,
-		MinRepollInterval: spec.MinRepollInterval, CheckInterval: spec.CheckInterval}
+	s.Agents = &Agents{
+		Position: spec.Position, RTTFactor: spec.RTTFactor, RTTLimit: spec.RTTLimit,
+		MinRepollInterval: spec.MinRepollInterval, CheckInterval: spec.CheckInterval,
+	}
 	check := s.Agents.ConfigFor(0)
 	if err := check.Check(); err != nil {
 		return spec.errorf("", "%s", trimPackageNames(err))
@@ -130,8 +134,10 @@ func (x *session) startAgents(Options) error {
 func (c *diagnosis) addRequest(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
-	who := diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured,
-		InFlight: t.Reason == agent.Age}
+	who := diagnose.Detection{
+		Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured,
+		InFlight: t.Reason == agent.Age,
+	}
 	_ = c.diagnoser.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // requests beyond the limit are counted
 }
 

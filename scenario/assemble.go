@@ -46,9 +46,11 @@ func assemble(s *Scenario, o Options) (*session, error) {
 		return nil, wrap(s.fabricPos, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one",
 			len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic,
+	for _, step := range []func(Options) error{
+		x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic,
 		x.scheduleMigrations, x.injectFaults, x.scheduleRouteChanges, x.startBGP, x.setClocks, x.startAgents,
-		x.attachPrograms, x.startCaptures, x.callBegin} {
+		x.attachPrograms, x.startCaptures, x.callBegin,
+	} {
 		if err := step(o); err != nil {
 			return nil, err
 		}

@@ -68,8 +68,10 @@ var figures = withReasons(map[string]figure{
 	"reports":           {words: someOrNone},
 	"reports-delivered": {words: someOrNone},
 	"reports-lost":      {words: someOrNone},
-	"deadlock": {words: map[string][2]float64{"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1},
-		"persistent": {2, 2}}},
+	"deadlock": {words: map[string][2]float64{
+		"none": {0, 0}, "formed": {1, 2}, "dissolved": {1, 1},
+		"persistent": {2, 2},
+	}},
 	"queue-peak":    {unit: size},
 	"flows":         {groups: true},
 	"finished":      {groups: true, words: someOrNone},

@@ -62,8 +62,10 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 		for _, f := range []struct {
 			key, value string
 			into       interface{ UnmarshalText([]byte) error }
-		}{{"anomaly", d.Anomaly, new(anomaly.Type)}, {"root-cause", d.Cause, new(anomaly.RootCause)}, {"detail", d.Detail,
-			new(anomaly.Detail)}} {
+		}{{"anomaly", d.Anomaly, new(anomaly.Type)}, {"root-cause", d.Cause, new(anomaly.RootCause)}, {
+			"detail", d.Detail,
+			new(anomaly.Detail),
+		}} {
 			if !d.has(f.key) {
 				continue
 			}

@@ -33,8 +33,10 @@ type Finding struct {
 // findingKinds are the kinds of findings, and the keys that each needs.
 var findingKinds = map[string][]string{
 	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
-	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "imbalance": {"switch", "above"}, "pauses": {"port",
-		"above"},
+	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "imbalance": {"switch", "above"}, "pauses": {
+		"port",
+		"above",
+	},
 }
 
 // findingSpec is one item of traces in the section expect.
@@ -166,23 +168,31 @@ func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 		list = append(list, one)
 	}
 	for _, m := range t.symptoms.Muxes() {
-		list = append(list, observedFinding{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max),
-			text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
+		list = append(list, observedFinding{
+			kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max),
+			text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max),
+		})
 	}
 	for _, l := range t.symptoms.Links() {
-		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip),
-			text: fmt.Sprintf("%s round trip %v", f.PortName(l.Port), l.RoundTrip)})
+		list = append(list, observedFinding{
+			kind: "slow-link", port: l.Port, value: float64(l.RoundTrip),
+			text: fmt.Sprintf("%s round trip %v", f.PortName(l.Port), l.RoundTrip),
+		})
 	}
 	for _, u := range t.symptoms.TakeImbalances() {
-		list = append(list, observedFinding{kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio,
-			text: u.Describe(f)})
+		list = append(list, observedFinding{
+			kind: "imbalance", nodes: []model.NodeID{u.Switch}, value: u.Ratio,
+			text: u.Describe(f),
+		})
 	}
 	for _, p := range t.symptoms.Pauses() {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
 			continue // propagated: pauses that a host sends are the origin
 		}
-		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames),
-			text: fmt.Sprintf("%s received %d", f.PortName(p.Port), p.Frames)})
+		list = append(list, observedFinding{
+			kind: "pauses", port: p.Port, value: float64(p.Frames),
+			text: fmt.Sprintf("%s received %d", f.PortName(p.Port), p.Frames),
+		})
 	}
 	return list
 }

@@ -129,8 +129,10 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	// Errors of sim name their field first.
 	if err := c.Check(); err != nil {
 		msg := trimPackageNames(err)
-		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn",
-			"minimum TCP timeout": "tcp-rto"} {
+		for prefix, key := range map[string]string{
+			"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn",
+			"minimum TCP timeout": "tcp-rto",
+		} {
 			if strings.HasPrefix(msg, prefix) {
 				return f.errorf(key, "%s", msg)
 			}
@@ -144,8 +146,10 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // from an error: file and line precede it.
 func trimPackageNames(err error) string {
 	msg := err.Error()
-	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ",
-		"plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
+	for _, room := range []string{
+		"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ",
+		"plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: ",
+	} {
 		msg = strings.ReplaceAll(msg, room, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {

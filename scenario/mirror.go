@@ -27,8 +27,10 @@ type mirrorSpec struct {
 
 func defaultMirror() *mirrorSpec {
 	c := mirror.DefaultConfig()
-	return &mirrorSpec{Flags: c.TCPFlags, Every: int(c.SampleOneIn), Debug: c.DebugMask, Protocol: c.Protocol,
-		Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
+	return &mirrorSpec{
+		Flags: c.TCPFlags, Every: int(c.SampleOneIn), Debug: c.DebugMask, Protocol: c.Protocol,
+		Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists),
+	}
 }
 
 func (s *mirrorSpec) program(p *Program) error {
@@ -106,14 +108,22 @@ func (s *ruleSpec) rule() (r mirror.Rule, err error) {
 				err = model.ParseProto(t)
 			return err
 		}},
-		{"src-ports", s.SrcPorts, "a port or a range such as 80-90",
-			func(t string) error { return readRange(t, &r.SrcPorts) }},
-		{"dst-ports", s.DstPorts, "a port or a range such as 80-90",
-			func(t string) error { return readRange(t, &r.DstPorts) }},
-		{"tcp-flags", s.TCPFlags, "a value and a mask such as 0x02/0x12",
-			func(t string) error { return readMasked(t, 0xff, &r.TCPFlags, &r.TCPMask) }},
-		{"dscp", s.DSCP, "a value, perhaps with a mask, such as 26 or 0x01/0x01",
-			func(t string) error { return readMasked(t, 0x3f, &r.DSCP, &r.DSCPMask) }},
+		{
+			"src-ports", s.SrcPorts, "a port or a range such as 80-90",
+			func(t string) error { return readRange(t, &r.SrcPorts) },
+		},
+		{
+			"dst-ports", s.DstPorts, "a port or a range such as 80-90",
+			func(t string) error { return readRange(t, &r.DstPorts) },
+		},
+		{
+			"tcp-flags", s.TCPFlags, "a value and a mask such as 0x02/0x12",
+			func(t string) error { return readMasked(t, 0xff, &r.TCPFlags, &r.TCPMask) },
+		},
+		{
+			"dscp", s.DSCP, "a value, perhaps with a mask, such as 26 or 0x01/0x01",
+			func(t string) error { return readMasked(t, 0x3f, &r.DSCP, &r.DSCPMask) },
+		},
 	} {
 		if field.text != "" && field.read(field.text) != nil {
 			return r, fmt.Errorf("%s %q, want %s", field.name, field.text, field.want)

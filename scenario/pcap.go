@@ -64,8 +64,10 @@ func (c *capture) attach(x *session, link model.Port) (err error) {
 	a := x.net.Port(link)
 	for side, p := range []*sim.Port{a, a.Peer()} {
 		of := pcapgo.NgInterface{
-			Name: x.fabric.PortRef(model.Port{Node: p.Node,
-				Port: p.ID}), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
+			Name: x.fabric.PortRef(model.Port{
+				Node: p.Node,
+				Port: p.ID,
+			}), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
 		}
 		if c.w == nil {
 			about := pcapgo.NgSectionInfo{Application: "weft", Comment: x.s.Name}

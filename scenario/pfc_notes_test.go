@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
 )
 
 const star = `duration: 500us

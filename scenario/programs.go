@@ -26,8 +26,10 @@ type flowsetSpec struct {
 
 func defaultFlowset() *flowsetSpec {
 	c := flowset.DefaultConfig()
-	return &flowsetSpec{Slot: c.Slot, Flows: 10_000, Target: 0.99, Decode: flowset.Single.String(), PerPort: c.PerPort,
-		IPv6: true, Bursts: c.Bursts}
+	return &flowsetSpec{
+		Slot: c.Slot, Flows: 10_000, Target: 0.99, Decode: flowset.Single.String(), PerPort: c.PerPort,
+		IPv6: true, Bursts: c.Bursts,
+	}
 }
 
 func (s *flowsetSpec) program(p *Program) error {
@@ -72,8 +74,10 @@ type epochSpec struct {
 
 func defaultEpoch() *epochSpec {
 	c := epoch.DefaultConfig()
-	return &epochSpec{Length: c.EpochLength, Epochs: c.Epochs, Flows: c.FlowSlots, Evicted: c.MaxEvicted,
-		ReadoutTime: c.ReadoutTime, SnapshotReuse: c.SnapshotReuse, PollDedupWindow: c.PollDedupWindow}
+	return &epochSpec{
+		Length: c.EpochLength, Epochs: c.Epochs, Flows: c.FlowSlots, Evicted: c.MaxEvicted,
+		ReadoutTime: c.ReadoutTime, SnapshotReuse: c.SnapshotReuse, PollDedupWindow: c.PollDedupWindow,
+	}
 }
 
 func (s *epochSpec) program(p *Program) error {
@@ -114,8 +118,10 @@ type labelSpec struct {
 
 func defaultLabels() *labelSpec {
 	c := label.DefaultConfig()
-	return &labelSpec{Interval: c.Interval, MinInterval: c.MinInterval,
-		Probability: labelProbability{func(int) label.Probability { return c.Probability }}, MaxHop: c.MaxHop}
+	return &labelSpec{
+		Interval: c.Interval, MinInterval: c.MinInterval,
+		Probability: labelProbability{func(int) label.Probability { return c.Probability }}, MaxHop: c.MaxHop,
+	}
 }
 
 func (s *labelSpec) program(p *Program) error {

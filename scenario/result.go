@@ -62,8 +62,10 @@ type Deadlock struct {
 
 // result collects the result of a session after its run.
 func (x *session) result() *Result {
-	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(),
-		LosslessDrops: x.recorder.losslessDrops}
+	r := &Result{
+		Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(),
+		LosslessDrops: x.recorder.losslessDrops,
+	}
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),

@@ -189,9 +189,11 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 		return nil, err
 	}
 	output, traces := DefaultOutput(), DefaultTraces()
-	sc := schema{Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle},
+	sc := schema{
+		Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle},
 		Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(),
-		Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+		Output: outputSpec{DeadlockAfter: output.DeadlockAfter},
+	}
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

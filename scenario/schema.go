@@ -176,8 +176,10 @@ func (sc *schema) resolveFaults(s *Scenario, e *env) error {
 			return err
 		}
 		m := item.when()
-		s.Faults = append(s.Faults, Fault{Position: m.Position, Kind: m.Kind,
-			Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
+		s.Faults = append(s.Faults, Fault{
+			Position: m.Position, Kind: m.Kind,
+			Injection: sim.Injection{At: m.At, For: m.For, Fault: f},
+		})
 		if down, ok := item.faultSpec.(*linkDownSpec); ok && down.has("reconverge") {
 			learned = append(learned, down.routeChange(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)
 		}

@@ -136,8 +136,10 @@ func (x *session) attachPrograms(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
-			one, err := p.New(dev, ProgramInputs{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i),
-				MaxReportBytes: simhost.MaxReportData(cfg.Carrier)})
+			one, err := p.New(dev, ProgramInputs{
+				Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i),
+				MaxReportBytes: simhost.MaxReportData(cfg.Carrier),
+			})
 			if err != nil {
 				return wrap(p.Position, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}
@@ -166,8 +168,10 @@ func seedOf(seed uint64, program int, id model.NodeID) uint64 {
 func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
 	m := &x.s.Management
 	if m.InBand {
-		return simhost.NewInBand(x.net, simhost.InBandConfig{Collector: m.Collector, Priority: m.Priority,
-			Control: m.Unpaused}, sink)
+		return simhost.NewInBand(x.net, simhost.InBandConfig{
+			Collector: m.Collector, Priority: m.Priority,
+			Control: m.Unpaused,
+		}, sink)
 	}
 	return simhost.NewManagement(x.net, simhost.ManagementConfig{
 		Delay: m.Delay, Jitter: m.Jitter, Loss: m.Loss, Reorder: m.Reorder, Seed: x.s.Seed,

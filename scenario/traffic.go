@@ -80,8 +80,10 @@ func classOf(c traffic.Class) class {
 }
 
 func (c *class) class() traffic.Class {
-	return traffic.Class{Priority: c.Priority, Transport: c.Transport, DstPort: c.Port, V6: c.IPv6, Rate: c.Rate,
-		NoCC: !c.CC}
+	return traffic.Class{
+		Priority: c.Priority, Transport: c.Transport, DstPort: c.Port, V6: c.IPv6, Rate: c.Rate,
+		NoCC: !c.CC,
+	}
 }
 
 type poissonSpec struct {

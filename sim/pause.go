@@ -43,8 +43,10 @@ func (p *Port) pauseFrame() *Packet {
 		// A frame holds whole quanta of this link's speed.
 		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
 		pkt.Sent = engine.Of(quanta.Duration(p.rate))
-		p.node.addTimer(n, timer{at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio),
-			gen: p.refreshGen[prio]})
+		p.node.addTimer(n, timer{
+			at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio),
+			gen: p.refreshGen[prio],
+		})
 	}
 	return pkt
 }
@@ -72,8 +74,10 @@ func (p *Port) receivePause(pkt *Packet) {
 		p.sw.pauseReceived(p, pkt)
 	}
 	if stop && pkt.pauseFor() != engine.Forever {
-		p.node.addTimer(n, timer{at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio),
-			gen: p.pauseGen[prio]})
+		p.node.addTimer(n, timer{
+			at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio),
+			gen: p.pauseGen[prio],
+		})
 	}
 	n.pool.put(pkt)
 	p.setPaused(prio, stop)

@@ -61,8 +61,10 @@ func nextToken(text string, at int) (token, *Error) {
 		case '=', '&', '|':
 			want = strconv.Quote(strings.Repeat(rest[:1], 2))
 		}
-		return token{}, &Error{Text: text, At: at, End: at + n, Problem: "unexpected " + strconv.Quote(rest[:n]),
-			Want: want}
+		return token{}, &Error{
+			Text: text, At: at, End: at + n, Problem: "unexpected " + strconv.Quote(rest[:n]),
+			Want: want,
+		}
 	}
 	t := token{kind: word, text: rest[:n], at: at, end: at + n}
 	if k, ok := keywords[t.text]; ok {

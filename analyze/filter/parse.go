@@ -272,8 +272,10 @@ func (p *parser) parseRange(n *node, lo span, start token) (span, *Error) {
 		return span{}, err
 	}
 	if !lo.single(f.typ) || !hi.single(f.typ) || f.typ.compare(&lo.lo, &hi.lo) > 0 {
-		return span{}, &Error{Text: p.text, At: start.at, End: end.end,
-			Problem: "a range from " + start.text + " to " + end.text, Want: "single values, the smaller one first"}
+		return span{}, &Error{
+			Text: p.text, At: start.at, End: end.end,
+			Problem: "a range from " + start.text + " to " + end.text, Want: "single values, the smaller one first",
+		}
 	}
 	return span{lo.lo, hi.lo}, nil
 }
@@ -297,8 +299,10 @@ func (p *parser) parseHeaderPair(n *node, name token) (*node, *Error) {
 	if p.tok.kind == "," {
 		return nil, p.fail("two values, of the outer header and of the innermost")
 	}
-	return &node{op: and, kids: []*node{{op: equal, field: out, spans: n.spans},
-		{op: equal, field: in, spans: []span{s}}}}, nil
+	return &node{op: and, kids: []*node{
+		{op: equal, field: out, spans: n.spans},
+		{op: equal, field: in, spans: []span{s}},
+	}}, nil
 }
 
 // expected describes the valid values of the field.

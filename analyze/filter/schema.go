@@ -86,8 +86,10 @@ func (s *Schema[T]) Columns(names ...string) (*Columns[T], error) {
 	for _, name := range names {
 		i, ok := s.words.index[name]
 		if !ok {
-			return nil, &Error{Text: text, At: at, End: at + len(name),
-				Problem: "unknown field " + strconv.Quote(name), Want: s.words.suggestFields(name)}
+			return nil, &Error{
+				Text: text, At: at, End: at + len(name),
+				Problem: "unknown field " + strconv.Quote(name), Want: s.words.suggestFields(name),
+			}
 		}
 		c.at = append(c.at, i)
 		at += len(name) + 1

@@ -167,7 +167,8 @@ func (a *Assembler) AddChunk(now model.Time, b []byte, out []*Flowset) ([]*Flows
 // openFlowset returns the open flowset of a chunk and opens it if necessary. It
 // returns nil if the flowset was already emitted or cannot be opened.
 func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowset.Chunk, out []*Flowset) (*pending,
-	[]*Flowset, error) {
+	[]*Flowset, error,
+) {
 	s := a.sources[src]
 	if s == nil && len(a.sources) == maxSources {
 		a.stats.Refused++

@@ -61,9 +61,12 @@ func (p *part[K]) provenFlows() []bool {
 // differs from its guess is expected to differ in this count, too. solveCounts
 // returns its own guesses.
 func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts,
-	packets []float64) []float64 {
-	j := &jointSolver{workers: n.Workers, guess: make([]float64, len(n.flows.keys)),
-		have: make([]bool, len(n.flows.keys))}
+	packets []float64,
+) []float64 {
+	j := &jointSolver{
+		workers: n.Workers, guess: make([]float64, len(n.flows.keys)),
+		have: make([]bool, len(n.flows.keys)),
+	}
 	for i, a := range answers {
 		c := of(a)
 		if c == nil {

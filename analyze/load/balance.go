@@ -127,7 +127,8 @@ func (b *BalanceDetector) Observe(m *paths.Map) {
 // CountFlow adds packets of a flow that left a switch through a port, under the
 // routes of their time.
 func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID,
-	packets uint64) {
+	packets uint64,
+) {
 	ports := r.NextHops(sw, key.Dst)
 	if len(ports) < 2 || !slices.Contains(ports, out) {
 		return

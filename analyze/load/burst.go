@@ -59,8 +59,10 @@ type BurstConfig struct {
 // sender has five bursts within a tenth of even intervals and is silent for three
 // quarters of the time.
 func DefaultBurstConfig(f *topo.Fabric) BurstConfig {
-	return BurstConfig{Fabric: f, Load: 0.2, Factor: 4, History: 16, MaxSlots: 4, MinBursts: 5, Jitter: 0.1,
-		MaxDuty: 0.25}
+	return BurstConfig{
+		Fabric: f, Load: 0.2, Factor: 4, History: 16, MaxSlots: 4, MinBursts: 5, Jitter: 0.1,
+		MaxDuty: 0.25,
+	}
 }
 
 // BurstDetector observes the load of every port that leads to a host: that is
@@ -199,7 +201,8 @@ func (h *portLoads) median() float64 {
 // trackMicroburst starts, continues or ends a port's microburst with the load of
 // a slot, and appends one that has ended.
 func (b *BurstDetector) trackMicroburst(done []Microburst, slot int64, at model.Port, h *portLoads, load float64,
-	flows map[model.FlowKey]uint64) []Microburst {
+	flows map[model.FlowKey]uint64,
+) []Microburst {
 	usual := h.median()
 	if h.burst.Slots > 0 {
 		usual = h.burst.Usual
@@ -231,7 +234,8 @@ func (h *portLoads) attributeFlows(flows map[model.FlowKey]uint64) {
 	usual := s.Usual / s.Load * rest
 	growth := func(k model.FlowKey) float64 { return float64(flows[k]) - float64(h.flows[k]) }
 	slices.SortFunc(s.Flows, func(a,
-		b model.FlowKey) int {
+		b model.FlowKey,
+	) int {
 		return cmp.Or(cmp.Compare(growth(b), growth(a)), a.Compare(b))
 	})
 	for i, key := range s.Flows {

@@ -244,8 +244,10 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 	if first < 0 || sent <= arrived+reported {
 		return events
 	}
-	e := Event{Flow: key, Packets: sent - arrived - reported, Sent: sent, FirstSlot: fl.firstSlot, LastSlot: slot - 1,
-		FoundSlot: slot, Final: true}
+	e := Event{
+		Flow: key, Packets: sent - arrived - reported, Sent: sent, FirstSlot: fl.firstSlot, LastSlot: slot - 1,
+		FoundSlot: slot, Final: true,
+	}
 	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, WholePath: true}
 	if last >= 0 {
 		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}

@@ -48,8 +48,10 @@ func NewTracker(cfg Config) (*Tracker, error) {
 	if cfg.MaxFlows < 1 {
 		return nil, errors.New("loss: max flows below 1, want at least 1")
 	}
-	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{},
-		since: map[model.NodeID]int64{}}, nil
+	return &Tracker{
+		cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{},
+		since: map[model.NodeID]int64{},
+	}, nil
 }
 
 // Stats returns the current counts.

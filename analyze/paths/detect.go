@@ -98,15 +98,18 @@ func (d *Detector) confirmStops(out *collector, before, last, now *Map) {
 		if presence != Seen && !(before != nil && d.provenLost(before, key, next, hasNext, routes)) {
 			continue
 		}
-		out.addFinding(Finding{Kind: BlackHole, Slot: last.Slot, Confirmed: true, At: at, Next: next,
-			HasNext: hasNext}, key)
+		out.addFinding(Finding{
+			Kind: BlackHole, Slot: last.Slot, Confirmed: true, At: at, Next: next,
+			HasNext: hasNext,
+		}, key)
 	}
 }
 
 // findStop reports whether a flow's packets were last seen where they should not
 // end, and where that is.
 func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Routes) (at, next model.Port, hasNext,
-	stops bool) {
+	stops bool,
+) {
 	end := t.Hops[len(t.Hops)-1]
 	at = model.Port{Node: end.Switch, Port: end.Out}
 	if p := d.fabric.Port(at); p != nil {
@@ -199,8 +202,10 @@ func (d *Detector) findMisrouted(out *collector, m *Map, key model.FlowKey, rout
 			out.asIntended[s.Switch]++
 			continue
 		}
-		out.addFinding(Finding{Kind: WrongRoute, Slot: m.Slot, Confirmed: true,
-			At: model.Port{Node: s.Switch, Port: s.Out}}, key)
+		out.addFinding(Finding{
+			Kind: WrongRoute, Slot: m.Slot, Confirmed: true,
+			At: model.Port{Node: s.Switch, Port: s.Out},
+		}, key)
 	}
 }
 
@@ -234,8 +239,10 @@ func (d *Detector) evaluateLoop(out *collector, m, last *Map, key model.FlowKey,
 		entered += more
 	}
 	if exact && returned > entered {
-		out.addFinding(Finding{Kind: Loop, Slot: m.Slot, Confirmed: true, At: model.Port{Node: t.Loop[0]},
-			Switches: t.Loop}, key)
+		out.addFinding(Finding{
+			Kind: Loop, Slot: m.Slot, Confirmed: true, At: model.Port{Node: t.Loop[0]},
+			Switches: t.Loop,
+		}, key)
 	}
 }
 

@@ -44,8 +44,10 @@ type Map struct {
 
 // NewMap returns the map of a slot without reports.
 func NewMap(slot int64, length time.Duration) *Map {
-	return &Map{Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{},
-		seen: map[model.FlowKey][]Sighting{}}
+	return &Map{
+		Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{},
+		seen: map[model.FlowKey][]Sighting{},
+	}
 }
 
 // SlotAt returns the index of a slot of a switch: its start divided by its
@@ -68,8 +70,10 @@ func (m *Map) AddFlowset(d *flows.Decoded) {
 	m.sets[d.Switch] = append(m.sets[d.Switch], d)
 	for i := range d.Records {
 		r := &d.Records[i]
-		s := Sighting{Switch: d.Switch, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes,
-			Exact: r.Grade == flows.Exact}
+		s := Sighting{
+			Switch: d.Switch, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes,
+			Exact: r.Grade == flows.Exact,
+		}
 		m.seen[r.Key] = merge(m.seen[r.Key], s)
 	}
 }

@@ -32,7 +32,8 @@ type Output struct {
 
 // NewAnalyzer returns an analyzer that flushes every period of its clock.
 func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *topo.Intent, out Output) (*Analyzer,
-	error) {
+	error,
+) {
 	if period <= 0 {
 		return nil, fmt.Errorf("trace: flush period %v, want more than 0", period)
 	}

@@ -30,8 +30,10 @@ type Config struct {
 // DefaultConfig closes traces after a second, as the paper does, and holds as
 // many as take about 170 MB, if few are longer than perBlock hops.
 func DefaultConfig() Config {
-	return Config{CloseAfter: time.Second, RouteSettle: time.Second, OutPorts: true, MaxTraces: 1 << 18, MaxHops: 64,
-		FrameBytes: 128}
+	return Config{
+		CloseAfter: time.Second, RouteSettle: time.Second, OutPorts: true, MaxTraces: 1 << 18, MaxHops: 64,
+		FrameBytes: 128,
+	}
 }
 
 // Check returns an error for values that cannot work.

@@ -81,8 +81,10 @@ type CustomCounter struct {
 
 // NewCounters returns empty counters.
 func NewCounters() *Counters {
-	return &Counters{Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{},
-		Mux: map[model.NodeID]*Latency{}, Custom: map[string]*Load{}}
+	return &Counters{
+		Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{},
+		Mux: map[model.NodeID]*Latency{}, Custom: map[string]*Load{},
+	}
 }
 
 // counterFor returns the counter of a key, a new one if there is none.

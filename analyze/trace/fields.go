@@ -97,21 +97,27 @@ func (n *nodeNames) outPortText(table [][]string, h *Hop) (filter.Value, bool) {
 
 func traceFields(n *nodeNames) []filter.Field[View] {
 	yes := func(name, about string, get func(t *Trace) bool) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: filter.Bool, About: about,
-			Get: filter.SingleValue(func(v *View) filter.Value { return filter.BoolValue(get(v.Trace)) })}
+		return filter.Field[View]{
+			Name: name, Type: filter.Bool, About: about,
+			Get: filter.SingleValue(func(v *View) filter.Value { return filter.BoolValue(get(v.Trace)) }),
+		}
 	}
 	number := func(name, about string, get func(t *Trace) int) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: filter.Int, About: about,
-			Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(get(v.Trace)) })}
+		return filter.Field[View]{
+			Name: name, Type: filter.Int, About: about,
+			Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(get(v.Trace)) }),
+		}
 	}
 	at := func(name, about string, which func(t *Trace) int) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: filter.Text, About: about, Names: n.known,
+		return filter.Field[View]{
+			Name: name, Type: filter.Text, About: about, Names: n.known,
 			Get: func(v *View, i int) (filter.Value, bool) {
 				if i > 0 {
 					return filter.Value{}, false
 				}
 				return n.switchText(v.Hops[which(v.Trace)].Switch)
-			}}
+			},
+		}
 	}
 	return []filter.Field[View]{
 		yes("trace.drop", "last seen where it should not end", func(t *Trace) bool { return t.End == Lost }),
@@ -121,27 +127,33 @@ func traceFields(n *nodeNames) []filter.Field[View] {
 		yes("trace.debug", "carries the debug mark", func(t *Trace) bool { return t.Why.Has(mirror.Debug) }),
 		yes("trace.protocol", "control protocol (PFC, CNP, routing)",
 			func(t *Trace) bool { return t.Why.Has(mirror.Protocol) }),
-		{Name: "trace.end", Type: filter.Int, About: "fate of the packet", Names: ends,
-			Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(v.End) })},
+		{
+			Name: "trace.end", Type: filter.Int, About: "fate of the packet", Names: ends,
+			Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(v.End) }),
+		},
 		number("trace.hops", "switches that saw it", func(t *Trace) int { return len(t.Hops) }),
 		number("trace.lost", "mirrors known to be lost", func(t *Trace) int { return t.MirrorsLost }),
 		number("trace.reordered", "mirrors that arrived after those of later hops",
 			func(t *Trace) int { return t.Reordered }),
 		at("trace.first", "switch that saw it first", func(*Trace) int { return 0 }),
 		at("trace.last", "switch that saw it last", func(t *Trace) int { return len(t.Hops) - 1 }),
-		{Name: "trace.latency", Type: filter.Duration,
+		{
+			Name: "trace.latency", Type: filter.Duration,
 			About: "from the first hop to the last, by the switches' clocks", Get: func(v *View, i int) (filter.Value, bool) {
 				d, ok := v.Latency()
 				return filter.IntValue(d), ok && i == 0
-			}},
+			},
+		},
 	}
 }
 
 func hopFields(n *nodeNames) []filter.Field[View] {
 	// hops returns a field with a value of each hop that has one.
 	hops := func(name string, typ filter.Type, about string, known map[string]int64,
-		get func(t *Trace, i int) (filter.Value, bool)) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: typ, About: about, Names: known,
+		get func(t *Trace, i int) (filter.Value, bool),
+	) filter.Field[View] {
+		return filter.Field[View]{
+			Name: name, Type: typ, About: about, Names: known,
 			Get: func(v *View, i int) (filter.Value, bool) {
 				for at := range v.Hops {
 					x, ok := get(v.Trace, at)
@@ -153,7 +165,8 @@ func hopFields(n *nodeNames) []filter.Field[View] {
 					}
 				}
 				return filter.Value{}, false
-			}}
+			},
+		}
 	}
 	number := func(name, about string, get func(h *Hop) filter.Value) filter.Field[View] {
 		return hops(name, filter.Int, about, nil,

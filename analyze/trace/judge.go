@@ -30,8 +30,10 @@ type JudgeConfig struct {
 // DefaultJudgeConfig reports a false fault once in a million, if mirrors of the
 // usual length are lost by the datagram.
 func DefaultJudgeConfig() JudgeConfig {
-	return JudgeConfig{Alpha: 1e-6, MinPackets: 3, MirrorsPerDatagram: 8, MinSeparation: 30 * time.Microsecond,
-		MaxFlows: 1 << 14}
+	return JudgeConfig{
+		Alpha: 1e-6, MinPackets: 3, MirrorsPerDatagram: 8, MinSeparation: 30 * time.Microsecond,
+		MaxFlows: 1 << 14,
+	}
 }
 
 // Check returns an error for values that cannot work.

@@ -22,8 +22,10 @@ func (t *Trace) Record(f *topo.Fabric) record.Trace {
 		if i == 0 {
 			r.Time = wallClock(h.Time)
 		}
-		r.Hops[i] = record.TraceHop{Time: wallClock(h.Time), Switch: nameOf(f, h.Switch), In: h.In, Out: h.Out,
-			TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth}
+		r.Hops[i] = record.TraceHop{
+			Time: wallClock(h.Time), Switch: nameOf(f, h.Switch), In: h.In, Out: h.Out,
+			TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth,
+		}
 	}
 	return r
 }

@@ -229,8 +229,10 @@ func (f collectFlags) applyMemory(m *collector.MemoryConfig) error {
 			if err != nil {
 				return fmt.Errorf("--lists %q: want LISTS:ENTRY_BYTES:CAPACITY[:sized]", s)
 			}
-			cfg.Classes = append(cfg.Classes, list.Class{Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]),
-				Sized: sized})
+			cfg.Classes = append(cfg.Classes, list.Class{
+				Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]),
+				Sized: sized,
+			})
 			if err := cfg.Validate(); err != nil {
 				return fmt.Errorf("--lists %q: %w", s, err)
 			}

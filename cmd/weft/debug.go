@@ -132,8 +132,10 @@ func (f *debugFlags) addTraces(ctx context.Context, t *target, list *markList) (
 	if err != nil {
 		return err
 	}
-	page, err := t.matchingTraces(ctx, api.TracesQuery{Range: r, Filter: "trace.debug",
-		Paging: api.Paging{Limit: f.top}})
+	page, err := t.matchingTraces(ctx, api.TracesQuery{
+		Range: r, Filter: "trace.debug",
+		Paging: api.Paging{Limit: f.top},
+	})
 	if err != nil {
 		return t.explain(err)
 	}

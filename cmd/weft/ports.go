@@ -152,8 +152,10 @@ func portNames(t *api.Topology) map[api.PortRef]string {
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		for _, p := range n.Ports {
-			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{Node: n.Name, Port: p.Port,
-				Interface: p.Interface, Peer: p.Peer})
+			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{
+				Node: n.Name, Port: p.Port,
+				Interface: p.Interface, Peer: p.Peer,
+			})
 		}
 	}
 	return names
@@ -179,8 +181,10 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	}
 	names := portNames(&topology)
 	known := f.node == ""
-	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{},
-		LabelCoverage: state.LabelCoverage}
+	shown := api.State{
+		Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{},
+		LabelCoverage: state.LabelCoverage,
+	}
 	var rows table
 	rows.row("PORT", "QUEUE", "LATENCY", "LOAD", "PAUSED", "LOST", "AGE")
 	unreported := 0
@@ -276,8 +280,10 @@ func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Rang
 
 // printCongested lists the ports whose queue reached a depth in the range.
 func (f *portsFlags) printCongested(a *app, cmd *cobra.Command, t *target, r api.Range, depth model.Bytes) error {
-	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: "queue_bytes", Steps: maxHeatSteps,
-		Top: maxTop, Node: f.node})
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{
+		Range: r, Metric: "queue_bytes", Steps: maxHeatSteps,
+		Top: maxTop, Node: f.node,
+	})
 	if err != nil {
 		return t.explain(err)
 	}
@@ -315,8 +321,10 @@ func (f *portsFlags) printCongested(a *app, cmd *cobra.Command, t *target, r api
 
 // printHeatmap draws a metric of all ports over time.
 func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.Range) error {
-	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: f.metric, Steps: f.steps, Top: f.top,
-		Node: f.node})
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{
+		Range: r, Metric: f.metric, Steps: f.steps, Top: f.top,
+		Node: f.node,
+	})
 	if err != nil {
 		return t.explain(err)
 	}

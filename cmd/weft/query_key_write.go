@@ -49,8 +49,10 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 				if err != nil {
 					return usagef("key %q: %w", s, err)
 				}
-				views = append(views, valueView{s, got.Outcome.String(), hex.EncodeToString(got.Value), got.Votes,
-					got.Bound})
+				views = append(views, valueView{
+					s, got.Outcome.String(), hex.EncodeToString(got.Value), got.Votes,
+					got.Bound,
+				})
 			}
 			if a.format == "json" {
 				return printJSON(cmd.OutOrStdout(), views)

@@ -73,8 +73,10 @@ type surveyView struct {
 }
 
 func (a *app) printSurvey(w io.Writer, s *capture.Summary) error {
-	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets,
-		Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{}}
+	v := surveyView{
+		From: wall(s.From), To: wall(s.To), Packets: s.Packets,
+		Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Truncated, Broken: []string{},
+	}
 	for _, k := range sources.Kinds() {
 		v.Reports[string(k)] = s.Kinds[k]
 	}

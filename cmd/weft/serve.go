@@ -139,8 +139,10 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if err != nil {
 		return err
 	}
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Console: console.Files(),
-		Build: readBuildInfo(), Log: log, Level: level})
+	s, err := serve.New(ctx, cfg, serve.Deps{
+		Store: store, Stream: reports, Console: console.Files(),
+		Build: readBuildInfo(), Log: log, Level: level,
+	})
 	if err != nil {
 		return err
 	}

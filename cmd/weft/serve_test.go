@@ -203,12 +203,16 @@ func mirrors(t *testing.T, to string, from, n int) {
 	list := control.DefaultListPlan(36).Mirrors.First // of servedFabric
 	for i := from; i < from+n; i++ {
 		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
-		ip := packet.IPv4{Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2,
-			Dst: 10<<24 | uint32(i)}
+		ip := packet.IPv4{
+			Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2,
+			Dst: 10<<24 | uint32(i),
+		}
 		ip.Checksum = ip.Sum()
 		b = packet.UDP{SrcPort: 1000, DstPort: 4791, Length: 8 + 32}.AppendTo(ip.AppendTo(b))
-		m := mirror.Mirror{Reasons: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
-			Frame: append(b, make([]byte, 32)...)}
+		m := mirror.Mirror{
+			Reasons: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
+			Frame: append(b, make([]byte, 32)...),
+		}
 		m.Length = uint16(len(m.Frame))
 		w.Begin(make([]byte, 1472))
 		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: list, Data: m.AppendTo(nil)}); err != nil {
@@ -234,8 +238,10 @@ func TestServeKilled(t *testing.T) {
 	for kill := range kills {
 		p := serveProcess(t, dir, "--topology", "fabric.yaml", "--dta-listen", "127.0.0.1:0", "--api-listen",
 			"127.0.0.1:0")
-		c, err := client.New("http://"+p.api, "", &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
-			Timeout: time.Minute})
+		c, err := client.New("http://"+p.api, "", &http.Client{
+			Transport: &http.Transport{DisableKeepAlives: true},
+			Timeout:   time.Minute,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,8 +104,10 @@ func TestQueryCommands(t *testing.T) {
 
 		`^PORT +QUEUE +LATENCY +LOAD +PAUSED +LOST +AGE$`:    {"ports"},
 		`^tor0 Ethernet8 → leaf0 \(tor0:3\), 10 Gb/s, from `: {"ports", "--port", "tor0>leaf0", "--last", "100ms"},
-		`^tor0 Ethernet0 → h0 +\|`: {"ports", "--heat", "--node", "tor0", "--steps", "20",
-			"--last", "1s"},
+		`^tor0 Ethernet0 → h0 +\|`: {
+			"ports", "--heat", "--node", "tor0", "--steps", "20",
+			"--last", "1s",
+		},
 		`^no counters|^COUNTER`:             {"counter"},
 		`^no marks|^ID +STATE`:              {"debug"},
 		`^no diagnoses$|^ID +TIME +ANOMALY`: {"diagnose"},
@@ -206,8 +208,10 @@ func TestSlowFlowVerdicts(t *testing.T) {
 		"no cause found in the network: the flow": {State: "done"},
 		"contention, root cause incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
 			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",
-			Culprits: []api.CulpritFlow{{Flow: key,
-				Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
+			Culprits: []api.CulpritFlow{{
+				Flow:   key,
+				Weight: 0.5,
+			}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
 		}}},
 	} {
 		s.Flow, s.ID = key, "c1"

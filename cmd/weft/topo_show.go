@@ -101,8 +101,10 @@ type speedView struct {
 
 func newFabricView(doc *file.Document) *fabricView {
 	f := doc.Fabric
-	v := &fabricView{Name: f.Name(), Hosts: len(f.Hosts()), Switches: len(f.Switches()), Links: len(f.Links()),
-		Overrides: len(doc.Overrides)}
+	v := &fabricView{
+		Name: f.Name(), Hosts: len(f.Hosts()), Switches: len(f.Switches()), Links: len(f.Links()),
+		Overrides: len(doc.Overrides),
+	}
 	byRole := map[topo.Role][]*topo.Node{}
 	for i := range f.Nodes() {
 		n := f.Node(model.NodeID(i))
@@ -144,8 +146,10 @@ func newFabricView(doc *file.Document) *fabricView {
 		counts[k]++
 	}
 	for _, k := range order {
-		v.Speeds = append(v.Speeds, speedView{k.between, k.spec.Rate, k.spec.Delay.String(), k.spec.ErrorRate,
-			counts[k]})
+		v.Speeds = append(v.Speeds, speedView{
+			k.between, k.spec.Rate, k.spec.Delay.String(), k.spec.ErrorRate,
+			counts[k],
+		})
 	}
 	return v
 }
@@ -221,8 +225,10 @@ func newNodeView(f *topo.Fabric, id model.NodeID) *nodeView {
 		v.Nets = append(v.Nets, p.String())
 	}
 	for _, p := range n.Ports {
-		v.Ports = append(v.Ports, portView{int(p.ID), p.Name, p.MAC.String(), f.PortRef(p.Peer), p.Rate,
-			p.Delay.String()})
+		v.Ports = append(v.Ports, portView{
+			int(p.ID), p.Name, p.MAC.String(), f.PortRef(p.Peer), p.Rate,
+			p.Delay.String(),
+		})
 	}
 	return v
 }

@@ -49,17 +49,25 @@ func captureMirrors(t *testing.T, topology, to string) {
 			if n%2 == 0 && i > 2 {
 				break // the third switch, a spine, lost it
 			}
-			ip := packet.IPv4{Length: 1486, ID: uint16(n), TTL: uint8(64 - i), Proto: model.TCP, Src: key.Src.V4(),
-				Dst: key.Dst.V4()}
+			ip := packet.IPv4{
+				Length: 1486, ID: uint16(n), TTL: uint8(64 - i), Proto: model.TCP, Src: key.Src.V4(),
+				Dst: key.Dst.V4(),
+			}
 			inside := ip.AppendTo(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil))
-			inside = append(packet.TCP{SrcPort: key.SrcPort, DstPort: key.DstPort, Seq: uint32(n),
-				Flags: uint16(packet.ACK)}.AppendTo(inside), make([]byte, 40)...)
-			m := erspan.Mirror{Kind: []erspan.Kind{erspan.TypeI, erspan.TypeII, erspan.Mellanox}[i%3],
-				GRE: gre.Header{Seq: seqs[hop.Node]}, Index: uint32(hop.In), Frame: inside}
+			inside = append(packet.TCP{
+				SrcPort: key.SrcPort, DstPort: key.DstPort, Seq: uint32(n),
+				Flags: uint16(packet.ACK),
+			}.AppendTo(inside), make([]byte, 40)...)
+			m := erspan.Mirror{
+				Kind: []erspan.Kind{erspan.TypeI, erspan.TypeII, erspan.Mellanox}[i%3],
+				GRE:  gre.Header{Seq: seqs[hop.Node]}, Index: uint32(hop.In), Frame: inside,
+			}
 			seqs[hop.Node]++
 			body := m.AppendTo(nil)
-			outer := packet.IPv4{TOS: 8 << 2, Length: uint16(20 + len(body)), TTL: 255, Proto: model.GRE,
-				Src: f.Node(hop.Node).IPv4.V4(), Dst: 10<<24 | 200}
+			outer := packet.IPv4{
+				TOS: 8 << 2, Length: uint16(20 + len(body)), TTL: 255, Proto: model.GRE,
+				Src: f.Node(hop.Node).IPv4.V4(), Dst: 10<<24 | 200,
+			}
 			frame := append(outer.AppendTo(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)), body...)
 			at := time.Unix(1_700_000_000, int64(n)*1e6+int64(i)*2000)
 			if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(frame), Length: len(frame)}, frame); err != nil {

@@ -24,8 +24,10 @@ const develVersion = "0.1.0-devel"
 // checkout. Pseudo-versions of an untagged tree (v0.0.0-…) say less than
 // develVersion and the commit do.
 func readBuildInfo() api.Build {
-	b := api.Build{Version: version, Commit: commit, Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := api.Build{
+		Version: version, Commit: commit, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}

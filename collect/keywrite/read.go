@@ -125,7 +125,8 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 
 // lookupAnyLayout looks up at most lookupBatch keys, in any layout.
 func (t *Table) lookupAnyLayout(dst, keys []byte, keyLen, copies int, q Query, first int,
-	each func(i int, a Answer)) (err error) {
+	each func(i int, a Answer),
+) (err error) {
 	var hashes [lookupBatch]slothash.KeyHash
 	n := len(keys) / keyLen
 	for i := range n {
@@ -225,7 +226,8 @@ func (t *Table) lookupWord(dst []byte, p slothash.KeyHash, copies int, q Query) 
 // decideWords answers from the words of the copies. Copies that agree, as nearly
 // all do, need no vote. It reuses found as scratch space.
 func (t *Table) decideWords(dst []byte, p slothash.KeyHash, found *[slothash.MaxCopies]uint64,
-	copies int, q Query) Answer {
+	copies int, q Query,
+) Answer {
 	valid := 0
 	agree := true
 	for _, w := range found[:copies] {

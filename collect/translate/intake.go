@@ -77,7 +77,8 @@ func (in *Intake) Stored() uint64 { return in.stats.Stored }
 // the answer to the reporter, if there is one. An answer goes to the reporter's
 // address, port dta.AckPort.
 func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram []byte, sink Sink,
-	answer []byte) []byte {
+	answer []byte,
+) []byte {
 	in.stats.Datagrams++
 	if err := in.reader.Reset(datagram); err == dta.ErrVersion || err == dta.ErrShort {
 		return in.handlePrototype(now, from, datagram, sink, answer)
@@ -140,7 +141,8 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 // storeReport puts one report into the sink, unless it was stored before. refused
 // is the answer about the reports just before it, which grows or is replaced.
 func (in *Intake) storeReport(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink,
-	answer []byte, refused dta.Ack) ([]byte, dta.Ack) {
+	answer []byte, refused dta.Ack,
+) ([]byte, dta.Ack) {
 	if late && s.stored(seq) {
 		in.stats.Duplicate++
 		return answer, refused
@@ -195,7 +197,8 @@ func (in *Intake) sequenceOf(id model.NodeID, count uint16) *sequence {
 // used only in the long layout, and there only for retransmittable reports, as in
 // the prototype.
 func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink,
-	answer []byte) []byte {
+	answer []byte,
+) []byte {
 	layout, err := dta.DetectLayout(datagram)
 	if err == nil {
 		_, err = in.proto.Parse(datagram, layout)

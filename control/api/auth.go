@@ -109,8 +109,10 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 const minToken = 16
 
 func newCaller(token string, t *Tenant) *caller {
-	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t,
-		diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst}}
+	return &caller{
+		digest: sha256.Sum256([]byte(token)), tenant: t,
+		diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst},
+	}
 }
 
 // identify returns the caller of a request by its bearer token, or nil. It

@@ -33,7 +33,8 @@ const (
 // coalesced wraps a handler so that equal requests share one answer. All callers
 // get the same answer, so it must not wrap a handler that tenants may call.
 func coalesced[I comparable, T any](s *Server, op string,
-	f func(context.Context, *I) (T, error)) func(context.Context, *I) (T, error) {
+	f func(context.Context, *I) (T, error),
+) func(context.Context, *I) (T, error) {
 	type question struct {
 		op string
 		in I

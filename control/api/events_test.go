@@ -258,8 +258,10 @@ func TestChangesOfPorts(t *testing.T) {
 		c, _, full := f.subscribe("")
 		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
 		for range rapid.IntRange(1, 20).Draw(rt, "ticks") {
-			n := &State{Time: k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))),
-				Ports: slices.Clone(k.state.Ports)}
+			n := &State{
+				Time:  k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))),
+				Ports: slices.Clone(k.state.Ports),
+			}
 			for i := range reported {
 				p := &n.Ports[i]
 				if rapid.Bool().Draw(rt, "reported") {

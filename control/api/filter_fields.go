@@ -1,9 +1,8 @@
 package api
 
 import (
-	"strings"
-
 	"maps"
+	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
@@ -55,8 +54,10 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	hosts, switches := nodeNames(f, f.Hosts()), nodeNames(f, f.Switches())
 	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
 	number := func(name string, typ filter.Type, about string, get func(*record.FlowSlot) filter.Value) {
-		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about,
-			Get: filter.SingleValue(get)})
+		fields = append(fields, filter.Field[record.FlowSlot]{
+			Name: name, Type: typ, About: about,
+			Get: filter.SingleValue(get),
+		})
 	}
 	number("flow.packets", filter.Int, "in the slot",
 		func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Packets)} })
@@ -91,11 +92,13 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 }
 
 func textField[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
-	return filter.Field[T]{Name: name, Type: filter.Text, About: about, Names: known,
+	return filter.Field[T]{
+		Name: name, Type: filter.Text, About: about, Names: known,
 		Get: func(r *T, i int) (filter.Value, bool) {
 			s, ok := get(r, i)
 			return filter.TextValue(s), ok
-		}}
+		},
+	}
 }
 
 // keyFields are the fields of a 5-tuple.
@@ -106,7 +109,8 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 	}
 	// add appends a field of the keys for which has is true, with the values of get.
 	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool,
-		get ...func(*model.FlowKey) filter.Value) {
+		get ...func(*model.FlowKey) filter.Value,
+	) {
 		f := filter.Field[T]{Name: name, Type: typ, About: about, Get: func(r *T, i int) (filter.Value, bool) {
 			k := key(r)
 			if i >= len(get) || !has(k) {
@@ -165,8 +169,10 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	switches := nodeNames(f, f.Switches())
 	fields := headers.Fields(func(v *traceView) *headers.Frame { return &v.frame })
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
-		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about,
-			Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
+		fields = append(fields, filter.Field[traceView]{
+			Name: name, Type: typ, About: about,
+			Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) }),
+		})
 	}
 	ends := map[string]int64{"unknown": 0, "arrived": 0, "lost": 0, "looped": 0, "unsettled": 0}
 	one("trace.drop", filter.Bool, "last seen before the destination",
@@ -190,13 +196,15 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return filter.BoolValue(strings.Contains(t.Why, "protocol"))
 		})
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
-		field := filter.Field[traceView]{Name: name, Type: filter.Int, About: about,
+		field := filter.Field[traceView]{
+			Name: name, Type: filter.Int, About: about,
 			Get: func(v *traceView, i int) (filter.Value, bool) {
 				if i >= len(v.Hops) {
 					return filter.Value{}, false
 				}
 				return get(&v.Hops[i]), true
-			}}
+			},
+		}
 		if name == "hop.in" || name == "hop.out" {
 			field.Names = interfaces
 		}
@@ -228,13 +236,15 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return at(v, len(v.Hops)-1)
 		}),
 		textField("hop.switch", "a switch on the path", switches, at),
-		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration,
+		filter.Field[traceView]{
+			Name: "hop.latency", Type: filter.Duration,
 			About: "from one switch to the next, by their clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
 				if i+1 >= len(v.Hops) {
 					return filter.Value{}, false
 				}
 				return filter.IntValue(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
-			}},
+			},
+		},
 	)
 	return filter.NewSchema(fields, addrResolver(f))
 }

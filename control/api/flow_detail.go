@@ -60,8 +60,10 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 }
 
 func newFlowPoint(r *record.FlowSlot) FlowPoint {
-	p := FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact,
-		Path: make([]FlowPointHop, 0, len(r.Path))}
+	p := FlowPoint{
+		Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact,
+		Path: make([]FlowPointHop, 0, len(r.Path)),
+	}
 	for _, h := range r.Path {
 		p.Path = append(p.Path, FlowPointHop{Switch: h.Switch, Packets: h.Packets})
 	}
@@ -90,8 +92,10 @@ func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, 
 			d.Hops[i].LostPackets += l.Packets
 		}
 		if len(d.Losses) < maxFlowEvents {
-			d.Losses = append(d.Losses, FlowLoss{Time: l.Time, From: l.From, To: l.To, Packets: l.Packets, Sent: l.Sent,
-				Pattern: l.Pattern})
+			d.Losses = append(d.Losses, FlowLoss{
+				Time: l.Time, From: l.From, To: l.To, Packets: l.Packets, Sent: l.Sent,
+				Pattern: l.Pattern,
+			})
 		} else {
 			d.Complete = false
 		}

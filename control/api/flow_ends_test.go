@@ -29,8 +29,10 @@ func TestFilteredFlowsCoverTheirRange(t *testing.T) {
 		for i := range others {
 			b.Flows = append(b.Flows, record.FlowSlot{
 				Time: now.Add(time.Duration(slot-slots) * 10 * time.Millisecond), Slot: 10 * time.Millisecond,
-				Flow: model.FlowKey{Src: model.Addr4(0x0a000002 + uint32(i)), Dst: model.Addr4(0x0a000102),
-					SrcPort: uint16(1000 + i), DstPort: 4791, Proto: model.UDP},
+				Flow: model.FlowKey{
+					Src: model.Addr4(0x0a000002 + uint32(i)), Dst: model.Addr4(0x0a000102),
+					SrcPort: uint16(1000 + i), DstPort: 4791, Proto: model.UDP,
+				},
 				Packets: 1, Bytes: 1000,
 			})
 		}

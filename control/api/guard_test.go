@@ -23,15 +23,19 @@ const (
 
 func withTokens(c *Config, _ *Deps) {
 	c.Token = operatorToken
-	c.Tenants = []Tenant{{Name: "blue", Token: tenantToken,
-		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}, Hosts: []string{"h1"}}}
+	c.Tenants = []Tenant{{
+		Name: "blue", Token: tenantToken,
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}, Hosts: []string{"h1"},
+	}}
 }
 
 // TestTokens: the API answers nothing without a valid token.
 func TestTokens(t *testing.T) {
 	s, k := newServer(t, withTokens)
-	for _, token := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken,
-		"Bearer  " + operatorToken} {
+	for _, token := range []string{
+		"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken,
+		"Bearer  " + operatorToken,
+	} {
 		for _, c := range calls(k) {
 			if w := do(s.Handler(), c.method, Prefix+c.path, c.body, "Authorization", token); w.Code != 401 ||
 				w.Header().Get("WWW-Authenticate") == "" {
@@ -122,8 +126,10 @@ func TestBrowsers(t *testing.T) {
 		"same-origin"); got != 200 {
 		t.Errorf("a change by the console = %d; want 200", got)
 	}
-	for path, want := range map[string]string{"/": "<html>page", "/incidents/inc-0": "<html>page",
-		"/assets/a-1b2c.js": "let a"} {
+	for path, want := range map[string]string{
+		"/": "<html>page", "/incidents/inc-0": "<html>page",
+		"/assets/a-1b2c.js": "let a",
+	} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || w.Body.String() != want {
 			t.Errorf("GET %s = %d %q; want %q", path, w.Code, w.Body, want)
 		}

@@ -105,8 +105,10 @@ func TestFlowSums(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
 		k.passed = 0
-		in := &FlowsQuery{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact",
-			Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
+		in := &FlowsQuery{
+			Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact",
+			Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort"),
+		}
 		type sum struct{ slots, packets, bytes, lost uint64 }
 		got, want := map[string]sum{}, map[string]sum{}
 		var covered []time.Time
@@ -193,8 +195,10 @@ func TestHeatmapAnswer(t *testing.T) {
 			cut.Complete, err, epoch0.Add(-4*time.Second))
 	}
 	s.cfg.ScanBudget = DefaultConfig().ScanBudget
-	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second),
-		To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
+	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{
+		From: epoch0.Add(-500 * time.Second),
+		To:   epoch0.Add(-400 * time.Second),
+	}, Steps: 10, Top: 3})
 	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
 		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)
 	}
@@ -259,21 +263,27 @@ func TestDrawings(t *testing.T) {
 		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
 		g := Graph{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
-			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")),
+			g.Ports = append(g.Ports, GraphPort{
+				ID:    fmt.Sprint("p", i, name.Draw(rt, "port")),
 				Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 &&
-					rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "cycle")})
+					rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "cycle"),
+			})
 		}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
-			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")),
-				Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
+			g.Flows = append(g.Flows, GraphFlow{
+				ID:   fmt.Sprint("f", i, name.Draw(rt, "flow")),
+				Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role"),
+			})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "edges") {
 			if len(g.Ports) == 0 {
 				break
 			}
 			p, q := rapid.SampledFrom(g.Ports).Draw(rt, "from").ID, rapid.SampledFrom(g.Ports).Draw(rt, "to").ID
-			g.Edges = append(g.Edges, GraphEdge{From: p, To: q, Kind: "port-port",
-				Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight")})
+			g.Edges = append(g.Edges, GraphEdge{
+				From: p, To: q, Kind: "port-port",
+				Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight"),
+			})
 		}
 		svg := g.drawing().SVG()
 		rects, lines := 0, 0

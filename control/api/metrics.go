@@ -35,8 +35,10 @@ func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
 			Name: "weft_api_panics_total", Help: "Handler panics; each is a bug.",
 		}),
 	}
-	for _, reason := range []string{"host", "cross origin", "token", "tenant", "connections", "requests", "store",
-		"event clients"} {
+	for _, reason := range []string{
+		"host", "cross origin", "token", "tenant", "connections", "requests", "store",
+		"event clients",
+	} {
 		c.refused.WithLabelValues(reason) // so that rate() sees the first increment
 	}
 	for _, m := range []prometheus.Collector{c.requests, c.seconds, c.refused, c.panics, exporter{s}} {
@@ -74,8 +76,10 @@ var (
 	stageInDesc   = prometheus.NewDesc("weft_stage_in_total", "Input of a pipeline stage.", []string{"stage"}, nil)
 	stageOutDesc  = prometheus.NewDesc("weft_stage_out_total", "Output of a pipeline stage.", []string{"stage"}, nil)
 	stageLostDesc = prometheus.NewDesc("weft_stage_lost_total",
-		"Losses of a pipeline stage, by reason; expected is true for losses by design.", []string{"stage", "reason",
-			"expected"}, nil)
+		"Losses of a pipeline stage, by reason; expected is true for losses by design.", []string{
+			"stage", "reason",
+			"expected",
+		}, nil)
 	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "Fill level of a pipeline stage's queue, 0 to 1.",
 		[]string{"stage"}, nil)
 	storeDesc    = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
@@ -93,8 +97,10 @@ var (
 	lostDesc = prometheus.NewDesc("weft_fabric_lost_packets",
 		"Packets lost on all links in the last 100 ms of the fabric's time.", nil, nil)
 	ageDesc = prometheus.NewDesc("weft_switch_report_age_seconds",
-		"Age of a switch's newest report, by kind of report; absent before the first report.", []string{"switch",
-			"source"}, nil)
+		"Age of a switch's newest report, by kind of report; absent before the first report.", []string{
+			"switch",
+			"source",
+		}, nil)
 	paceDesc = prometheus.NewDesc("weft_fabric_pace", "Simulated seconds per wall-clock second; 1 is real time.",
 		nil, nil)
 )

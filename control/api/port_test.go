@@ -56,8 +56,10 @@ func TestRequestedPorts(t *testing.T) {
 // TestTraceFilterByInterface: hop.in takes a port number or an interface name.
 func TestTraceFilterByInterface(t *testing.T) {
 	s, _ := newServer(t)
-	for filter, want := range map[string]int{"hop.in==1": 5, "hop.in==Ethernet0": 5, "hop.in==2": 0,
-		"hop.in==Ethernet4": 0, "hop.out==Ethernet12": 5} {
+	for filter, want := range map[string]int{
+		"hop.in==1": 5, "hop.in==Ethernet0": 5, "hop.in==2": 0,
+		"hop.in==Ethernet4": 0, "hop.out==Ethernet12": 5,
+	} {
 		w := do(s.Handler(), "GET", Prefix+"/traces?limit=5&filter="+filter, "")
 		var p Page[TraceSummary]
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 200 || len(p.Items) != want {

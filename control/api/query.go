@@ -111,7 +111,8 @@ const maxChunk = 2000
 // record visited, in the same range; it is empty at the end. Time series have a
 // larger budget.
 func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record.Query,
-	visit func(*R) bool) (next string, scanned int, err error) {
+	visit func(*R) bool,
+) (next string, scanned int, err error) {
 	if q.Limit <= 0 {
 		q.Limit = maxChunk
 	}
@@ -148,7 +149,8 @@ func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record
 
 // scanPage returns a page of the records for which show returns true.
 func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record.Query,
-	show func(*R) (T, bool)) (p Page[T], err error) {
+	show func(*R) (T, bool),
+) (p Page[T], err error) {
 	p.Items = []T{}
 	want := q.Limit
 	p.Next, p.Scanned, err = walkRecords(ctx, s, f, q, func(r *R) bool {

@@ -53,8 +53,10 @@ func calls(k *fake) []call {
 		{"get-diagnosis", "GET", "/diagnoses/d-0?format=png", "", 422},
 		{"get-diagnosis", "GET", "/diagnoses/none", "", 404},
 		{"list-flows", "GET", "/flows", "", 200},
-		{"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"),
-			"", 200},
+		{
+			"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"),
+			"", 200,
+		},
 		{"list-flows", "GET", "/flows?filter=" + url.QueryEscape("udp &&"), "", 422},
 		{"list-flows", "GET", "/flows?last=never", "", 422},
 		{"list-flows", "GET", "/flows?from=1970-01-01T00:00:00Z", "", 422},
@@ -98,8 +100,10 @@ func calls(k *fake) []call {
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1},"count":100000}`, 422},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1}}`, 201},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","interface":"` + first + `"}}`, 201},
-		{"start-probe", "POST", "/probes",
-			`{"kind":"link","link":{"node":"` + sw + `","port":2,"interface":"` + first + `"}}`, 422},
+		{
+			"start-probe", "POST", "/probes",
+			`{"kind":"link","link":{"node":"` + sw + `","port":2,"interface":"` + first + `"}}`, 422,
+		},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `"}}`, 422},
 		{"list-probes", "GET", "/probes", "", 200},
 		{"get-probe", "GET", "/probes/p-0", "", 200},
@@ -244,8 +248,10 @@ func TestProblems(t *testing.T) {
 // TestOperationalRoutes: health checks, version, metrics and document.
 func TestOperationalRoutes(t *testing.T) {
 	s, k := newServer(t)
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/version": `"commit":"abc"`,
-		"/metrics": "weft_build_info", "/openapi.json": `"openapi":"3.1.0"`} {
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/readyz": "ready", "/version": `"commit":"abc"`,
+		"/metrics": "weft_build_info", "/openapi.json": `"openapi":"3.1.0"`,
+	} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("GET %s = %d %.100s; want %q", path, w.Code, w.Body, want)
 		}

@@ -167,8 +167,10 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on a listener and closes it.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
-	ln = &limitedListener{ln, make(chan struct{}, s.cfg.MaxConnections),
-		s.metrics.refused.WithLabelValues("connections").Inc}
+	ln = &limitedListener{
+		ln, make(chan struct{}, s.cfg.MaxConnections),
+		s.metrics.refused.WithLabelValues("connections").Inc,
+	}
 	listeners := []net.Listener{ln}
 	if s.cfg.TLSCert != "" {
 		listeners[0] = tls.NewListener(ln, &tls.Config{

@@ -24,7 +24,8 @@ const (
 // diagnoses recorded while it lasted. It returns the error missing if the flow has
 // no records.
 func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, since time.Time,
-	missing error) (id string, err error) {
+	missing error,
+) (id string, err error) {
 	now := s.deps.Live.Clock().Now
 	from := now.Add(-endedFlowLookback)
 	if since.After(from) {

@@ -71,8 +71,10 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			return netip.AddrPortFrom(k.fabric.Node(hosts[i]).IPv4.Netip(), uint16(rapid.IntRange(1, 9).Draw(rt, "port")))
 		})
 		flow := rapid.Custom(func(rt *rapid.T) FlowRef {
-			return FlowRef{Flow: model.NewFlowKey(addr.Draw(rt, "src"), addr.Draw(rt, "dst"), model.UDP), Src: "secret",
-				Dst: "secret"}
+			return FlowRef{
+				Flow: model.NewFlowKey(addr.Draw(rt, "src"), addr.Draw(rt, "dst"), model.UDP), Src: "secret",
+				Dst: "secret",
+			}
 		})
 		body := DiagnosisBody{
 			CauseDetail: "micro-burst", Remedy: "secret", Evidence: []string{"secret"},
@@ -87,8 +89,10 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		if rapid.Bool().Draw(rt, "host") {
 			body.Culprits = append(body.Culprits, Participant{Host: "secret"})
 		}
-		diagnoser.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows",
-			Initial: record.Port{Node: "secret"}, Body: encode(body)}
+		diagnoser.d = record.Diagnosis{
+			ID: "secret", Anomaly: "backpressure", RootCause: "flows",
+			Initial: record.Port{Node: "secret"}, Body: encode(body),
+		}
 		mine := flow.Draw(rt, "reported").Flow
 		w := do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, mine), "Authorization",
 			"Bearer "+tenantToken)

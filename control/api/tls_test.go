@@ -22,8 +22,10 @@ func TestTLS(t *testing.T) {
 	}{
 		"trusted":     {"https://", &tls.Config{RootCAs: roots}, true},
 		"not trusted": {"https://", &tls.Config{}, false},
-		"old": {"https://", &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11,
-			MinVersion: tls.VersionTLS10}, false},
+		"old": {"https://", &tls.Config{
+			RootCAs: roots, MaxVersion: tls.VersionTLS11,
+			MinVersion: tls.VersionTLS10,
+		}, false},
 		"plain": {"http://", nil, false},
 	} {
 		tr := &http.Transport{TLSClientConfig: tc.cfg}

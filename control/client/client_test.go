@@ -59,7 +59,8 @@ func TestOddAnswers(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"Bad Gateway (502)": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
 		"Not Found (404)": func(w http.ResponseWriter,
-			_ *http.Request) {
+			_ *http.Request,
+		) {
 			http.Error(w, `{"detail":7}`, http.StatusNotFound)
 		},
 		"read response": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },

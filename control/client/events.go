@@ -57,7 +57,8 @@ var errStop = errors.New("the caller stopped iterating")
 
 // readEvents reads one connection and returns the number of events received.
 func (c *Client) readEvents(ctx context.Context, stream *http.Client, types []string, last *string,
-	yield func(api.Event, error) bool) (n int, err error) {
+	yield func(api.Event, error) bool,
+) (n int, err error) {
 	q := url.Values{}
 	if len(types) > 0 {
 		q.Set("types", strings.Join(types, ","))

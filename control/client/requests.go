@@ -95,7 +95,8 @@ func (c *Client) TracePcapng(ctx context.Context, id string) ([]byte, error) {
 // Port returns the time series of a port. Step is the minimum step; 0 fits the
 // range.
 func (c *Client) Port(ctx context.Context, node string, port model.PortID, r api.Range,
-	step time.Duration) (api.PortSeries, error) {
+	step time.Duration,
+) (api.PortSeries, error) {
 	q := queryParams(r)
 	if step > 0 {
 		q.Set("step", step.String())

@@ -33,8 +33,8 @@ type Config struct {
 	Record   capture.Config // without a path nothing is recorded
 
 	Controller struct {
-		Slot   time.Duration
-		Step   time.Duration
+		Slot        time.Duration
+		Step        time.Duration
 		SilentAfter time.Duration
 		// ReportTimeout is how long the analyses wait for missing reports. A collector
 		// that shares its machine is not scheduled for tenths of a second at times, and

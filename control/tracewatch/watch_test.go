@@ -346,15 +346,15 @@ func TestManyAtOnce(t *testing.T) {
 func TestChecks(t *testing.T) {
 	l := newLab(t)
 	for want, change := range map[string]func(*Config){
-		"no intended routes": func(c *Config) { c.Intent = nil },
-		"0 analyzers":        func(c *Config) { c.Analyzers = 0 },
-		"flush period 0s":    func(c *Config) { c.Period = 0 },
-		"0 periods":          func(c *Config) { c.Periods = 0 },
-		"window of -1":       func(c *Config) { c.Window = -1 },
-		"-1B of traces":      func(c *Config) { c.Memory = -1 },
-		"-1 user-defined counters":        func(c *Config) { c.MaxNamed = -1 },
-		"close after 0s":     func(c *Config) { c.Trace.CloseAfter = 0 },
-		"alpha 2":            func(c *Config) { c.Judge.Alpha = 2 },
+		"no intended routes":       func(c *Config) { c.Intent = nil },
+		"0 analyzers":              func(c *Config) { c.Analyzers = 0 },
+		"flush period 0s":          func(c *Config) { c.Period = 0 },
+		"0 periods":                func(c *Config) { c.Periods = 0 },
+		"window of -1":             func(c *Config) { c.Window = -1 },
+		"-1B of traces":            func(c *Config) { c.Memory = -1 },
+		"-1 user-defined counters": func(c *Config) { c.MaxNamed = -1 },
+		"close after 0s":           func(c *Config) { c.Trace.CloseAfter = 0 },
+		"alpha 2":                  func(c *Config) { c.Judge.Alpha = 2 },
 	} {
 		cfg := l.config()
 		change(&cfg)

@@ -42,8 +42,10 @@ func create(cfg *Config) (*file, error) {
 		return nil, err
 	}
 	w := &file{cfg: cfg, file: f, buf: bufio.NewWriterSize(f, 1<<16), devices: map[string]int{}}
-	info := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "weft",
-		Comment: "reports as received; IP and UDP headers are synthetic, except for addresses and ports"}}
+	info := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{
+		Application: "weft",
+		Comment:     "reports as received; IP and UDP headers are synthetic, except for addresses and ports",
+	}}
 	name := deviceName("dta", false) // a file without an interface is invalid
 	if w.out, err = pcapgo.NewNgWriterInterface(w.buf, device(name), info); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Path, err), f.Close())

@@ -69,7 +69,8 @@ type ServerStats struct {
 // NewServer opens sockets for memory, and starts nothing. notify, which may be
 // nil, is called for immediate writes.
 func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primitive, uint32),
-	log *slog.Logger) (*Server, error) {
+	log *slog.Logger,
+) (*Server, error) {
 	if a := cfg.RoCE.Addr(); !a.IsValid() || a.IsUnspecified() {
 		return nil, fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", cfg.RoCE)
 	}

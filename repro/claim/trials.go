@@ -14,7 +14,8 @@ import (
 // does not depend on the number of cores. The first error ends the count.
 // Progress functions receive the share done, one call at a time.
 func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error),
-	progress ...func(done float64)) (Rate, error) {
+	progress ...func(done float64),
+) (Rate, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var (

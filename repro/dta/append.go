@@ -80,7 +80,8 @@ func alone(int) uint32 { return 0 }
 
 // appendRates opens lists and returns both rates.
 func appendRates(lists, capacity, batch, entry int, o claim.Options, spread func(i int) uint32) (memory,
-	reports float64, err error) {
+	reports float64, err error,
+) {
 	t, err := openLists(lists, capacity, batch, entry)
 	if err != nil {
 		return 0, 0, err
@@ -104,8 +105,10 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 		"passes if batches of 4 reach 3 to 5 times the rate of single entries and those of 16 at least 8 times, no batch is slower than a smaller one, and no size of list is below 0.75 of another, all for 4 bytes into memory",
 	}}
 	table := claim.Table{Title: "million entries a second of one core (and times the rate of single ones), a list of 2^20", Header: []string{"batch", "4 bytes into memory", "8 bytes into memory", "4 bytes through the translator"}}
-	chart := plot.Chart{Title: "Append by batch", XTitle: "entries in a batch", YTitle: "million entries/s",
-		LogX: true, LogY: true}
+	chart := plot.Chart{
+		Title: "Append by batch", XTitle: "entries in a batch", YTitle: "million entries/s",
+		LogX: true, LogY: true,
+	}
 	var x, memory, words, reports []float64
 	for i, batch := range batches {
 		o.Report(float64(i)/8, fmt.Sprintf("batches of %d", batch))
@@ -123,8 +126,10 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 		cell := func(rates []float64) string { return fmt.Sprintf("%.4g (%.1f)", rates[i], rates[i]/rates[0]) }
 		table.Row(fmt.Sprint(batch), cell(memory), cell(words), cell(reports))
 	}
-	bySize := claim.Table{Title: "million entries of 4 bytes a second into memory, batches of 16",
-		Header: []string{"entries of the list", "rate"}}
+	bySize := claim.Table{
+		Title:  "million entries of 4 bytes a second into memory, batches of 16",
+		Header: []string{"entries of the list", "rate"},
+	}
 	var least, most float64
 	for i, size := range sizes {
 		o.Report(float64(len(batches)+i)/8, fmt.Sprintf("a list of %d", size))
@@ -184,8 +189,10 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 		"a core waits for a list's ring and head to be read from memory, and the paper's NIC does not; bare lines, written to the same addresses without a head, show how much of that is memory latency",
 		"passes if 131K lists reach 0.75 of the rate of one, into memory",
 	}}
-	table := claim.Table{Title: "million entries a second of one core",
-		Header: []string{"lists", "into memory", "through the translator"}}
+	table := claim.Table{
+		Title:  "million entries a second of one core",
+		Header: []string{"lists", "into memory", "through the translator"},
+	}
 	chart := plot.Chart{Title: "Append by number of lists", XTitle: "lists", YTitle: "million entries/s", LogX: true}
 	var x, memory, reports []float64
 	for i, n := range numbers {
@@ -211,8 +218,10 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 	share := memory[last] / memory[0]
 	res.Pass = share >= 0.75
 	res.Measured = fmt.Sprintf("%.2f of the rate of one list into memory, %.2f through the translator; bare lines of that memory reach %.2f", share, reports[last]/reports[0], bare/memory[0])
-	chart.Series = []plot.Series{{Name: "into memory", X: x, Y: memory},
-		{Name: "through the translator", X: x, Y: reports}}
+	chart.Series = []plot.Series{
+		{Name: "into memory", X: x, Y: memory},
+		{Name: "through the translator", X: x, Y: reports},
+	}
 	res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}
 	return res, ctx.Err()
 }

@@ -33,10 +33,14 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 		"wrong answers are too rare to see with 32 bits of checksum: 8 bits show them",
 		"passes if every share is below its bound, but for four standard deviations, and the empty ones with 32 bits within a tenth of it; with 8 bits the bound counts every disagreement of copies as a failure, which a vote often resolves",
 	}}
-	table := claim.Table{Title: "queries without an answer, and with a wrong one",
-		Header: []string{"N", "bits", "α", "empty", "(1)+(2)+(3)", "wrong", "(4)"}}
-	chart := plot.Chart{Title: "Key-Write queries without an answer", XTitle: "α: later keys per slot",
-		YTitle: "% empty"}
+	table := claim.Table{
+		Title:  "queries without an answer, and with a wrong one",
+		Header: []string{"N", "bits", "α", "empty", "(1)+(2)+(3)", "wrong", "(4)"},
+	}
+	chart := plot.Chart{
+		Title: "Key-Write queries without an answer", XTitle: "α: later keys per slot",
+		YTitle: "% empty",
+	}
 	loads := []float64{0.05, 0.1, 0.2, 0.5, 1}
 	var shown []string
 	step := 0
@@ -46,8 +50,10 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 			for _, alpha := range loads {
 				o.Report(float64(step)/float64(6*len(loads)), fmt.Sprintf("N=%d, %d bits, α=%v", n, bits, alpha))
 				step++
-				f, err := failuresAtAge(ctx, keywrite.Config{Layout: keywrite.Weft, Slots: slots, Value: 4,
-					Check: bits, Seed: o.Seed}, n, int(alpha*slots), queries)
+				f, err := failuresAtAge(ctx, keywrite.Config{
+					Layout: keywrite.Weft, Slots: slots, Value: 4,
+					Check: bits, Seed: o.Seed,
+				}, n, int(alpha*slots), queries)
 				if err != nil {
 					return res, err
 				}
@@ -94,19 +100,25 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 		"here the chance of a wrong answer is at least that of two keys with one 64-bit hash: with the paper's sizes 3.6e-21, not 1e-22",
 		"passes if every share is below its bound, but for four standard deviations, and the empty ones within a tenth of it",
 	}}
-	table := claim.Table{Title: "queries without an answer, and with a wrong one",
-		Header: []string{"values", "bits", "hops", "N", "α", "empty", "(9)+(10)+(11)", "wrong", "(12)"}}
+	table := claim.Table{
+		Title:  "queries without an answer, and with a wrong one",
+		Header: []string{"values", "bits", "hops", "N", "α", "empty", "(9)+(10)+(11)", "wrong", "(12)"},
+	}
 	chart := plot.Chart{Title: "Postcarding queries that fail", XTitle: "", YTitle: "% of queries"}
 	var measuredE, formulaE, measuredW, formulaW []float64
 	for i, c := range []struct {
 		values, bits, hops, n int
 		alpha                 float64
-	}{{1 << 18, 32, 5, 2, 0.1}, {1 << 10, 32, 5, 4, 0.5}, {15, 6, 2, 1, 1}, {15, 6, 2, 2, 0.5}, {40, 8, 2, 2, 1}, {8,
-		5, 3, 2, 1}} {
+	}{{1 << 18, 32, 5, 2, 0.1}, {1 << 10, 32, 5, 4, 0.5}, {15, 6, 2, 1, 1}, {15, 6, 2, 2, 0.5}, {40, 8, 2, 2, 1}, {
+		8,
+		5, 3, 2, 1,
+	}} {
 		o.Report(float64(i)/6, fmt.Sprintf("%d values, %d bits", c.values, c.bits))
 		f, b, err := pathFailuresAtAge(ctx,
-			postcard.Config{Layout: postcard.Plain, Chunks: chunks, Hops: c.hops, Bits: c.bits,
-				Seed: o.Seed}, c.values, c.n, c.alpha, queries)
+			postcard.Config{
+				Layout: postcard.Plain, Chunks: chunks, Hops: c.hops, Bits: c.bits,
+				Seed: o.Seed,
+			}, c.values, c.n, c.alpha, queries)
 		if err != nil {
 			return res, err
 		}
@@ -135,7 +147,8 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 
 // pathFailuresAtAge is failuresAtAge for paths of random values.
 func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, alpha float64,
-	queries int) (f failures, b bound.Bound, err error) {
+	queries int,
+) (f failures, b bound.Bound, err error) {
 	t, err := postcard.Open("", cfg)
 	if err != nil {
 		return f, b, err

@@ -41,8 +41,10 @@ func rateNotes(r rates) []string {
 }
 
 func rateTable(r rates) (t claim.Table, chart plot.Chart) {
-	t = claim.Table{Title: "million reports a second of one core",
-		Header: []string{"collector", "rate", "times the log"}}
+	t = claim.Table{
+		Title:  "million reports a second of one core",
+		Header: []string{"collector", "rate", "times the log"},
+	}
 	chart = plot.Chart{Title: "Reports that a core collects", YTitle: "million reports/s"}
 	var y []float64
 	for _, row := range []struct {

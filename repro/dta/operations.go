@@ -160,8 +160,10 @@ func runOperations(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"the paper's count for MultiLog (Key-Write is 0.58 % of it) needs its implementation and is not measured",
 		"passes if the first four rows are within 0.1 % of published",
 	}}
-	table := claim.Table{Title: "operations per report",
-		Header: []string{"primitive", "published", "operations", "bytes written"}}
+	table := claim.Table{
+		Title:  "operations per report",
+		Header: []string{"primitive", "published", "operations", "bytes written"},
+	}
 	chart := plot.Chart{Title: "Memory operations per report", YTitle: "operations"}
 	rows := []struct {
 		name   string

@@ -146,8 +146,10 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 		meanwhile = max(meanwhile, daily)
 		readBeside, wroteBeside = max(readBeside, read), max(wroteBeside, wrote)
 	}
-	table := claim.Table{Title: "million entries a second of one core",
-		Header: []string{"", "alone", "together", "share"}}
+	table := claim.Table{
+		Title:  "million entries a second of one core",
+		Header: []string{"", "alone", "together", "share"},
+	}
 	row := func(name string, alone, both float64) float64 {
 		table.Row(name, fmt.Sprintf("%.4g", alone), fmt.Sprintf("%.4g", both), fmt.Sprintf("%.2f", both/alone))
 		return both / alone
@@ -159,8 +161,10 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res.Tables = []claim.Table{table}
 	res.Plots = []claim.Plot{{Chart: plot.Chart{
 		Title: "Reading lists while collecting", YTitle: "million entries/s", Groups: []string{"reading", "collecting"},
-		Series: []plot.Series{{Name: "alone", Y: []float64{readAlone, wroteAlone}},
-			{Name: "together", Y: []float64{readBeside, wroteBeside}}},
+		Series: []plot.Series{
+			{Name: "alone", Y: []float64{readAlone, wroteAlone}},
+			{Name: "together", Y: []float64{readBeside, wroteBeside}},
+		},
 	}}}
 	return res, ctx.Err()
 }

@@ -66,8 +66,10 @@ func pathsGathered(ctx context.Context, rng *rand.Rand, rows, others, paths int)
 			for _, f := range flows {
 				binary.LittleEndian.PutUint64(key, f)
 				binary.BigEndian.PutUint32(data, uint32(hop)+1)
-				batch[0] = wire.Report{Primitive: wire.Postcarding, Redundancy: 1, Hop: hop, Path: fiveHops, Key: key,
-					Data: data}
+				batch[0] = wire.Report{
+					Primitive: wire.Postcarding, Redundancy: 1, Hop: hop, Path: fiveHops, Key: key,
+					Data: data,
+				}
 				t.Put(0, batch)
 			}
 		}
@@ -93,8 +95,10 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"passes if all succeed without concurrent flows, shares fall with flows and rise with rows, and each is within 2 % of (1-1/rows)^flows, the probability that no other flow uses the row",
 	}}
 	table := claim.Table{Title: "paths aggregated", Header: []string{"concurrent flows"}}
-	chart := plot.Chart{Title: "Paths aggregated by the translator", XTitle: "concurrent flows", YTitle: "% of paths",
-		LogX: true}
+	chart := plot.Chart{
+		Title: "Paths aggregated by the translator", XTitle: "concurrent flows", YTitle: "% of paths",
+		LogX: true,
+	}
 	var x []float64
 	shares := make([][]float64, len(sizes))
 	for i, n := range others {

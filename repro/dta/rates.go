@@ -115,8 +115,10 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	})
 	out.log = best(log.Reset, func() error {
 		return forEachReport(run, func(r *wire.Report) bool {
-			return log.Put(peer.Record{Key: peer.Key(r.Key),
-				Value: value(r)})
+			return log.Put(peer.Record{
+				Key:   peer.Key(r.Key),
+				Value: value(r),
+			})
 		})
 	})
 	if err == nil && (hash.Len() != cuckoo.Len() || log.Len() != out.reports || sum == 0) {

@@ -105,8 +105,10 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 	for i := range queries {
 		keys = append(keys, run[i*21+4:i*21+17]...)
 	}
-	table := claim.Table{Title: "million queries a second of one core",
-		Header: []string{"N", "in batches", "one by one", "share of hashing"}}
+	table := claim.Table{
+		Title:  "million queries a second of one core",
+		Header: []string{"N", "in batches", "one by one", "share of hashing"},
+	}
 	chart := plot.Chart{Title: "Key-Write queries by redundancy", XTitle: "N", YTitle: "million queries/s"}
 	var x, many, single []float64
 	var insert float64

@@ -120,8 +120,10 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"the figures fit the mean over ages of 0 to 10 and of 90 to 100 million, in steps of 10 million; so they are measured here",
 		"passes if measured is within four standard deviations of the formula at the paper's size, and within 2.5 % of the published",
 	}}
-	table := claim.Table{Title: "paths that are found, by millions of later ones",
-		Header: []string{"memory", "age", "published", "formula", "measured"}}
+	table := claim.Table{
+		Title:  "paths that are found, by millions of later ones",
+		Header: []string{"memory", "age", "published", "formula", "measured"},
+	}
 	chart := plot.Chart{Title: "Paths found by age", XTitle: "million later paths", YTitle: "% found"}
 	var shown []string
 	for i, gib := range sizes {

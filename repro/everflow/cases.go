@@ -13,8 +13,10 @@ import (
 
 // caseFiles are the case studies, as scenarios that state what mirrors must
 // show.
-var caseFiles = []string{"traced-drop", "traced-blackhole", "traced-move", "traced-imbalance", "slow-mux",
-	"traced-slow-link", "traced-storm"}
+var caseFiles = []string{
+	"traced-drop", "traced-blackhole", "traced-move", "traced-imbalance", "slow-mux",
+	"traced-slow-link", "traced-storm",
+}
 
 var cases = claim.Claim{
 	ID: "everflow-cases", Where: "case studies",
@@ -26,8 +28,10 @@ var cases = claim.Claim{
 			fmt.Sprintf("examples/NAME.yaml, run with %d seeds; passes when all that a file expects of its traces is found in every run, and nothing else is. Other expectations of the files are not judged here", seeds),
 		}}
 		table := claim.Table{Title: "case studies", Header: []string{"scenario", "runs", "explained"}}
-		chart := plot.Chart{Title: "runs in which traces explain the fault", YTitle: "%",
-			Series: []plot.Series{{Name: "runs"}}}
+		chart := plot.Chart{
+			Title: "runs in which traces explain the fault", YTitle: "%",
+			Series: []plot.Series{{Name: "runs"}},
+		}
 		right, all := 0, 0
 		for i, name := range caseFiles {
 			text, err := examples.Files.ReadFile(name + ".yaml")

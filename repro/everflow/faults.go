@@ -45,8 +45,10 @@ var troubles = []faultCase{
 	}},
 	{"a wire loses half", trace.Drop, func(l *lab) (sim.Fault, []model.NodeID) {
 		at := model.NodeID(firstLeaf + l.rng.IntN(8))
-		return sim.Lossy{Port: model.Port{Node: at, Port: model.PortID(3 + l.rng.IntN(2))},
-			Share: 0.5}, []model.NodeID{at}
+		return sim.Lossy{
+			Port:  model.Port{Node: at, Port: model.PortID(3 + l.rng.IntN(2))},
+			Share: 0.5,
+		}, []model.NodeID{at}
 	}},
 	{"a table is wrong for a third of flows", trace.Drop, func(l *lab) (sim.Fault, []model.NodeID) {
 		at := aboveToR(l)
@@ -58,8 +60,10 @@ var troubles = []faultCase{
 		}
 		tor, leaf := model.NodeID(firstToR+2*pod+l.rng.IntN(2)), model.NodeID(firstLeaf+2*pod+l.rng.IntN(2))
 		to := prefix(l, host)
-		return sim.Reroute{Entries: []sim.Entry{{Switch: leaf, To: to, Via: []model.NodeID{tor}},
-			{Switch: tor, To: to, Via: []model.NodeID{leaf}}}}, []model.NodeID{tor, leaf}
+		return sim.Reroute{Entries: []sim.Entry{
+			{Switch: leaf, To: to, Via: []model.NodeID{tor}},
+			{Switch: tor, To: to, Via: []model.NodeID{leaf}},
+		}}, []model.NodeID{tor, leaf}
 	}},
 }
 
@@ -73,10 +77,14 @@ var faults = claim.Claim{
 			fmt.Sprintf("%d runs of each kind in a fat-tree of 16 hosts with 200 flows of RDMA, TCP and UDP, every packet mirrored, every second run with a tenth of the mirrors lost; one trace proves nothing then, so that verdicts rest on many (docs/traces.md)", trials),
 			"a run in which the fault affected no packet is skipped; passes when every fault that affected packets is found with its kind and location, and nothing else is",
 		}}
-		table := claim.Table{Title: "single faults",
-			Header: []string{"fault", "runs", "affected packets", "found", "false alarms"}}
-		chart := plot.Chart{Title: "faults found", YTitle: "% of runs in which they affected packets",
-			Series: []plot.Series{{Name: "found"}}}
+		table := claim.Table{
+			Title:  "single faults",
+			Header: []string{"fault", "runs", "affected packets", "found", "false alarms"},
+		}
+		chart := plot.Chart{
+			Title: "faults found", YTitle: "% of runs in which they affected packets",
+			Series: []plot.Series{{Name: "found"}},
+		}
 		found, met, alarms := 0, 0, 0
 		for i, tr := range troubles {
 			hits, ok, wrong := 0, 0, 0
@@ -110,9 +118,12 @@ const minAffectedPackets = 20
 // runFaultCase runs one fault, and reports whether it affected packets, whether it
 // was found, and how many findings are about something else.
 func runFaultCase(ctx context.Context, tr faultCase, flows int, seed uint64, loss float64) (hit, named bool,
-	others int, err error) {
-	l, err := newLab(setup{seed: seed, loss: loss,
-		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }})
+	others int, err error,
+) {
+	l, err := newLab(setup{
+		seed: seed, loss: loss,
+		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
+	})
 	if err != nil {
 		return false, false, 0, err
 	}
@@ -153,19 +164,26 @@ var storage = claim.Claim{
 			"a fat-tree of 16 hosts in which one wire loses packets; each kept trace is stored as analyzers keep it, and counters every 10 s, 300 bytes for each link, whatever their values",
 			"passes when more than 90 % of traces are aggregated at every loss rate up to 1 %, and what is stored is less than a tenth of the mirrors' bytes. NAKs, CNPs and retransmissions that the loss causes are protocol traffic and are kept",
 		}, Pass: true}
-		table := claim.Table{Title: "stored and aggregated traces",
-			Header: []string{"loss of the wire", "traces", "aggregated", "mirrors' bytes", "stored bytes", "share"}}
-		chart := plot.Chart{Title: "traces that are aggregated into counters", XTitle: "loss of one wire (%)",
-			YTitle: "%", Series: []plot.Series{{Name: "aggregated"}}}
+		table := claim.Table{
+			Title:  "stored and aggregated traces",
+			Header: []string{"loss of the wire", "traces", "aggregated", "mirrors' bytes", "stored bytes", "share"},
+		}
+		chart := plot.Chart{
+			Title: "traces that are aggregated into counters", XTitle: "loss of one wire (%)",
+			YTitle: "%", Series: []plot.Series{{Name: "aggregated"}},
+		}
 		rates := []float64{0, 0.1, 1, 10}
 		for i, loss := range rates {
 			o.Report(float64(i)/float64(len(rates)), fmt.Sprintf("%v %% lost", loss))
 			bytes := uint64(0)
-			l, err := newLab(setup{seed: o.Seed,
+			l, err := newLab(setup{
+				seed:    o.Seed,
 				mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }, seen: func(_ model.Time,
-					m *wire.Mirror) {
+					m *wire.Mirror,
+				) {
 					bytes += uint64(wire.HeadSize + len(m.Frame))
-				}})
+				},
+			})
 			if err != nil {
 				return res, err
 			}
@@ -173,8 +191,10 @@ var storage = claim.Claim{
 				return res, err
 			}
 			if loss > 0 {
-				if err := l.Inject(sim.Injection{Fault: sim.Lossy{Port: model.Port{Node: firstLeaf, Port: 3},
-					Share: loss / 100}}); err != nil {
+				if err := l.Inject(sim.Injection{Fault: sim.Lossy{
+					Port:  model.Port{Node: firstLeaf, Port: 3},
+					Share: loss / 100,
+				}}); err != nil {
 					return res, err
 				}
 			}

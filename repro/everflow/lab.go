@@ -138,8 +138,10 @@ func (l *lab) addFlows(flows int) error {
 		list = append(list, traffic.Flow{
 			Src: hosts[src], Dst: hosts[dst], Bytes: model.Bytes(20_000 +
 				l.rng.IntN(40_000)), Priority: 3, Start: model.Time(l.rng.IntN(2_000_000)),
-			Transport: []traffic.Transport{traffic.RDMA, traffic.TCP,
-				traffic.UDP}[i%3], Rate: 5 * model.Gbps, V6: i/3%4 == 3,
+			Transport: []traffic.Transport{
+				traffic.RDMA, traffic.TCP,
+				traffic.UDP,
+			}[i%3], Rate: 5 * model.Gbps, V6: i/3%4 == 3,
 		})
 	}
 	return l.AddFlows(list)

@@ -44,8 +44,10 @@ var droppedBy = []dropKind{
 		return sim.Injection{Fault: sim.LossySwitch{Switch: at, Share: 0.3}}
 	}},
 	{"one destination port", probe.Blackhole, func(at model.NodeID, flow model.FlowKey) sim.Injection {
-		return sim.Injection{Fault: sim.LossySwitch{Switch: at, Share: 1,
-			Match: func(k model.FlowKey) bool { return k.DstPort == flow.DstPort }}}
+		return sim.Injection{Fault: sim.LossySwitch{
+			Switch: at, Share: 1,
+			Match: func(k model.FlowKey) bool { return k.DstPort == flow.DstPort },
+		}}
 	}},
 }
 
@@ -59,10 +61,14 @@ var dropKinds = claim.Claim{
 			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its path that drops packets, 40 probes of each pattern injected at the flow's first switch", trials),
 			"passes when kind and switch are right in all trials in which no mirror is lost; the paper does not consider lost mirrors; the effect of losing a tenth of them is shown beside it: a probe whose mirrors are lost looks lost itself",
 		}}
-		table := claim.Table{Title: "verdicts of probes",
-			Header: []string{"switch drops", "mirrors lost", "trials", "kind is right", "switch is right"}}
-		chart := plot.Chart{Title: "trials in which kind and switch are right", YTitle: "%",
-			Series: []plot.Series{{Name: "no mirror lost"}, {Name: "a tenth lost"}}}
+		table := claim.Table{
+			Title:  "verdicts of probes",
+			Header: []string{"switch drops", "mirrors lost", "trials", "kind is right", "switch is right"},
+		}
+		chart := plot.Chart{
+			Title: "trials in which kind and switch are right", YTitle: "%",
+			Series: []plot.Series{{Name: "no mirror lost"}, {Name: "a tenth lost"}},
+		}
 		right, all := [2]int{}, 0
 		for i, kind := range droppedBy {
 			chart.Groups = append(chart.Groups, kind.want.String())
@@ -95,8 +101,10 @@ var dropKinds = claim.Claim{
 // probeDrops injects a fault into a switch on a flow's path and probes the flow.
 func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
 	var desk *probe.Scheduler
-	l, err := newLab(setup{seed: seed, loss: loss, linger: 20 * time.Microsecond,
-		closed: func(t *trace.Trace) { desk.MatchTrace(t) }})
+	l, err := newLab(setup{
+		seed: seed, loss: loss, linger: 20 * time.Microsecond,
+		closed: func(t *trace.Trace) { desk.MatchTrace(t) },
+	})
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
@@ -104,8 +112,10 @@ func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (
 		return probe.DropAnswer{}, 0, err
 	}
 	src, dst := l.rng.IntN(4), 4+l.rng.IntN(12) // of different pods
-	if err := l.AddFlows([]traffic.Flow{{Src: model.NodeID(src), Dst: model.NodeID(dst), Bytes: 20_000,
-		Transport: traffic.TCP}}); err != nil {
+	if err := l.AddFlows([]traffic.Flow{{
+		Src: model.NodeID(src), Dst: model.NodeID(dst), Bytes: 20_000,
+		Transport: traffic.TCP,
+	}}); err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
 	key, _ := l.FlowKey(0)
@@ -158,13 +168,19 @@ var linkLatency = claim.Claim{
 				}
 			}
 			e := math.Abs(float64(guided-truth)) / float64(truth)
-			table.Row([]string{"guided, arrivals at the analyzer",
-				"guided, clock of the near switch"}[boolToInt(stamps)], guided.String(), truth.String(), fmt.Sprintf("%.2f %%", 100*e))
+			table.Row([]string{
+				"guided, arrivals at the analyzer",
+				"guided, clock of the near switch",
+			}[boolToInt(stamps)], guided.String(), truth.String(), fmt.Sprintf("%.2f %%", 100*e))
 			off = append(off, e)
 		}
-		chart := plot.Chart{Title: "error of a link's latency", YTitle: "%", LogY: true,
-			Groups: []string{"passive, arrivals", "passive, clocks", "guided, near clock",
-				"guided, arrivals"}, Series: []plot.Series{{Name: "off by"}}}
+		chart := plot.Chart{
+			Title: "error of a link's latency", YTitle: "%", LogY: true,
+			Groups: []string{
+				"passive, arrivals", "passive, clocks", "guided, near clock",
+				"guided, arrivals",
+			}, Series: []plot.Series{{Name: "off by"}},
+		}
 		for _, e := range off {
 			chart.Series[0].Y = append(chart.Series[0].Y, max(100*e, 0.01))
 		}
@@ -188,7 +204,8 @@ type passiveError struct{ off, truth time.Duration }
 // probeLink measures the round trip of a loaded link by probes, and the error of
 // passive traces of the traffic: by arrivals, and by clocks.
 func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (guided, truth time.Duration,
-	passive [2]passiveError, err error) {
+	passive [2]passiveError, err error,
+) {
 	links := topo.DefaultLinks()
 	f, err := topo.LeafSpine(2, 1, 4, links)
 	if err != nil {
@@ -199,7 +216,8 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	var desk *probe.Scheduler
 	var errs [2][]float64
 	oneWay := time.Duration(0)
-	l, err := newLab(setup{fabric: f, seed: seed,
+	l, err := newLab(setup{
+		fabric: f, seed: seed,
 		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 50 }, closed: func(t *trace.Trace) {
 			if desk.MatchTrace(t) {
 				return
@@ -212,7 +230,8 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 					errs[1] = append(errs[1], math.Abs(float64(b.Time.Sub(a.Time)-oneWay)))
 				}
 			}
-		}})
+		},
+	})
 	if err != nil {
 		return 0, 0, passive, err
 	}

@@ -87,12 +87,14 @@ var reshuffle = claim.Claim{
 		for _, n := range sizes {
 			all = append(all, newSharing(n, innermost))
 		}
-		l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
+		l, err := newLab(setup{
+			seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
 			seen: func(_ model.Time, m *wire.Mirror) {
 				for _, s := range all {
 					s.addMirror(m)
 				}
-			}})
+			},
+		})
 		if err != nil {
 			return res, err
 		}
@@ -102,10 +104,14 @@ var reshuffle = claim.Claim{
 		if err := l.run(ctx, 10*ms); err != nil {
 			return res, err
 		}
-		table := claim.Table{Title: "mirrors shared among analyzers",
-			Header: []string{"analyzers", "packets", "at one analyzer", "busiest, of the mean"}}
-		chart := plot.Chart{Title: "load of the busiest analyzer, of the mean", XTitle: "analyzers", YTitle: "times",
-			LogX: true, Series: []plot.Series{{Name: "mirrors"}}}
+		table := claim.Table{
+			Title:  "mirrors shared among analyzers",
+			Header: []string{"analyzers", "packets", "at one analyzer", "busiest, of the mean"},
+		}
+		chart := plot.Chart{
+			Title: "load of the busiest analyzer, of the mean", XTitle: "analyzers", YTitle: "times",
+			LogX: true, Series: []plot.Series{{Name: "mirrors"}},
+		}
 		for i, s := range all {
 			n, of := s.packetsAtOneAnalyzer()
 			table.Row(fmt.Sprint(sizes[i]), fmt.Sprint(of), percent(n, of), fmt.Sprintf("%.2f", s.busiest()))
@@ -128,16 +134,20 @@ func muxFabric() (f *topo.Fabric, vip model.Addr, clients, backends []model.Node
 	address := netip.MustParseAddr("10.200.0.1")
 	b := topo.NewBuilder("racks")
 	link := topo.DefaultLinks().Fabric
-	spines := []model.NodeID{b.AddNode(topo.NodeSpec{Name: "spine0", Role: topo.Spine, Pod: topo.NoPod}),
-		b.AddNode(topo.NodeSpec{Name: "spine1", Role: topo.Spine, Pod: topo.NoPod})}
+	spines := []model.NodeID{
+		b.AddNode(topo.NodeSpec{Name: "spine0", Role: topo.Spine, Pod: topo.NoPod}),
+		b.AddNode(topo.NodeSpec{Name: "spine1", Role: topo.Spine, Pod: topo.NoPod}),
+	}
 	for rack, of := range []*[]model.NodeID{&clients, &backends, nil} {
 		tor := b.AddNode(topo.NodeSpec{Name: fmt.Sprintf("tor%d", rack), Role: topo.ToR, Pod: topo.NoPod})
 		for _, s := range spines {
 			b.Connect(tor, s, link)
 		}
 		if of == nil {
-			mux := b.AddNode(topo.NodeSpec{Name: "mux", Role: topo.Mux, Pod: topo.NoPod,
-				Nets: []netip.Prefix{netip.PrefixFrom(address, 32)}})
+			mux := b.AddNode(topo.NodeSpec{
+				Name: "mux", Role: topo.Mux, Pod: topo.NoPod,
+				Nets: []netip.Prefix{netip.PrefixFrom(address, 32)},
+			})
 			b.Connect(mux, tor, link)
 			continue
 		}
@@ -193,8 +203,10 @@ var inner = claim.Claim{
 		}
 		var flows []traffic.Flow
 		for i := range o.Pick(400, 100) {
-			flows = append(flows, traffic.Flow{Src: clients[i%len(clients)], To: vip, Bytes: 20_000,
-				Start: model.Time(i * 20_000), Transport: traffic.TCP, Rate: 2 * model.Gbps})
+			flows = append(flows, traffic.Flow{
+				Src: clients[i%len(clients)], To: vip, Bytes: 20_000,
+				Start: model.Time(i * 20_000), Transport: traffic.TCP, Rate: 2 * model.Gbps,
+			})
 		}
 		if err := l.AddFlows(flows); err != nil {
 			return res, err
@@ -216,16 +228,28 @@ var inner = claim.Claim{
 		}
 		in, packets := split(byInner)
 		out, _ := split(byOuter)
-		table := claim.Table{Title: fmt.Sprintf("packets to the virtual address, %d analyzers", analyzers),
-			Header: []string{"reshuffled by", "packets", "with all mirrors at one analyzer",
-				"traced from source to backend"}}
+		table := claim.Table{
+			Title: fmt.Sprintf("packets to the virtual address, %d analyzers", analyzers),
+			Header: []string{
+				"reshuffled by", "packets", "with all mirrors at one analyzer",
+				"traced from source to backend",
+			},
+		}
 		table.Row("inner header", fmt.Sprint(packets), percent(in, packets), percent(whole, of))
 		table.Row("outer header", fmt.Sprint(packets), percent(out, packets), percent(out, packets))
-		chart := plot.Chart{Title: "packets through a mux with all mirrors at one analyzer", YTitle: "%",
-			Groups: []string{"inner header",
-				"outer header"}, Series: []plot.Series{{Name: "packets",
-				Y: []float64{100 * float64(in) / float64(max(packets, 1)),
-					100 * float64(out) / float64(max(packets, 1))}}}}
+		chart := plot.Chart{
+			Title: "packets through a mux with all mirrors at one analyzer", YTitle: "%",
+			Groups: []string{
+				"inner header",
+				"outer header",
+			}, Series: []plot.Series{{
+				Name: "packets",
+				Y: []float64{
+					100 * float64(in) / float64(max(packets, 1)),
+					100 * float64(out) / float64(max(packets, 1)),
+				},
+			}},
+		}
 		res.Measured = fmt.Sprintf("inner header: %s complete; outer: %s", percent(whole, of), percent(out, packets))
 		res.Pass = of > 0 && whole == of && in == packets && 2*out < packets
 		res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}

@@ -29,8 +29,10 @@ var everyFlow = claim.Claim{
 			fmt.Sprintf("%d TCP flows in a fat-tree of 16 hosts, sizes by a Pareto law of 1 KB and more with exponent 1.1, cut at 3 MB; a flow is traced when one of its packets was seen on its whole path", flows),
 			"passes when SYN, FIN and RST trace all flows, and a sample of one in 100 fewer than half of those up to 10 KB",
 		}}
-		table := claim.Table{Title: "share of flows that are traced",
-			Header: []string{"payload", "flows", "one in 100", "SYN, FIN, RST"}}
+		table := claim.Table{
+			Title:  "share of flows that are traced",
+			Header: []string{"payload", "flows", "one in 100", "SYN, FIN, RST"},
+		}
 		traced := [2][]uint64{}
 		var count []uint64
 		for side := range 2 {
@@ -53,8 +55,10 @@ var everyFlow = claim.Claim{
 					dst++
 				}
 				size := min(1000*math.Pow(1-l.rng.Float64(), -1/1.1), 3e6)
-				list = append(list, traffic.Flow{Src: model.NodeID(src), Dst: model.NodeID(dst),
-					Bytes: model.Bytes(size), Start: model.Time(l.rng.IntN(10_000_000)), Transport: traffic.TCP, Rate: 10 * model.Gbps})
+				list = append(list, traffic.Flow{
+					Src: model.NodeID(src), Dst: model.NodeID(dst),
+					Bytes: model.Bytes(size), Start: model.Time(l.rng.IntN(10_000_000)), Transport: traffic.TCP, Rate: 10 * model.Gbps,
+				})
 			}
 			if err := l.AddFlows(list); err != nil {
 				return res, err
@@ -75,8 +79,10 @@ var everyFlow = claim.Claim{
 				}
 			}
 		}
-		chart := plot.Chart{Title: "flows that are traced", YTitle: "%",
-			Series: []plot.Series{{Name: "one in 100"}, {Name: "SYN, FIN, RST"}}}
+		chart := plot.Chart{
+			Title: "flows that are traced", YTitle: "%",
+			Series: []plot.Series{{Name: "one in 100"}, {Name: "SYN, FIN, RST"}},
+		}
 		all, of := [2]uint64{}, uint64(0)
 		for c, class := range sizeClasses {
 			table.Row(class.name, fmt.Sprint(count[c]), percent(traced[0][c], count[c]),
@@ -108,10 +114,14 @@ var consistent = claim.Claim{
 			"flows of RDMA, TCP and UDP, IPv4 and IPv6, in a fat-tree of 16 hosts; complete means that every switch of the path mirrored the packet. UDP packets without IPID that are equal in all hashed fields are sampled together",
 			"for sFlow the same program samples with a different seed at each switch; passes when 99.9 % and more are complete with one seed, and fewer than 1 % of those that pass five switches with different seeds",
 		}}
-		table := claim.Table{Title: "sampled packets that are traced completely, by switches on their path",
-			Header: []string{"sampling", "one in", "1 switch", "3 switches", "5 switches", "all"}}
-		chart := plot.Chart{Title: "sampled packets that are traced completely", XTitle: "one in", YTitle: "%",
-			LogX: true, Series: []plot.Series{{Name: "the same at all switches"}, {Name: "independent per switch"}}}
+		table := claim.Table{
+			Title:  "sampled packets that are traced completely, by switches on their path",
+			Header: []string{"sampling", "one in", "1 switch", "3 switches", "5 switches", "all"},
+		}
+		chart := plot.Chart{
+			Title: "sampled packets that are traced completely", XTitle: "one in", YTitle: "%",
+			LogX: true, Series: []plot.Series{{Name: "the same at all switches"}, {Name: "independent per switch"}},
+		}
 		res.Pass = true
 		rates := []uint32{4, 16, 64}
 		for i, every := range rates {

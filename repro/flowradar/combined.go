@@ -65,8 +65,10 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Memory for 100K flows", YTitle: "MB", Groups: []string{"separate filter and table", "combined"},
-			Series: []plot.Series{{Name: "13-byte key, 1-byte flow count, 4-byte counter",
-				Y: []float64{apart / 1e6, together / 1e6}}},
+			Series: []plot.Series{{
+				Name: "13-byte key, 1-byte flow count, 4-byte counter",
+				Y:    []float64{apart / 1e6, together / 1e6},
+			}},
 		}}},
 	}, nil
 }

@@ -91,8 +91,10 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Decoding 100K flows", YTitle: "ms", Groups: []string{"flowset", "IBLT"},
-			Series: []plot.Series{{Name: "best time on this machine",
-				Y: []float64{mine.Seconds() * 1e3, theirs.Seconds() * 1e3}}},
+			Series: []plot.Series{{
+				Name: "best time on this machine",
+				Y:    []float64{mine.Seconds() * 1e3, theirs.Seconds() * 1e3},
+			}},
 		}}},
 	}, nil
 }

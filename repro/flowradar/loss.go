@@ -37,9 +37,13 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"a delay runs from the drop in the simulator to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
 		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; the verdict is on a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
 	}}
-	t := claim.Table{Title: "losses found",
-		Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms",
-			"flowlets up to 30 ms", "longest flowlet"}}
+	t := claim.Table{
+		Title: "losses found",
+		Header: []string{
+			"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms",
+			"flowlets up to 30 ms", "longest flowlet",
+		},
+	}
 	chart := plot.Chart{Title: "How soon losses are found", XTitle: "ms since the drop", YTitle: "share of losses"}
 	for i, share := range loads {
 		w, err := newWebSearch(o.Seed, share, span, true)

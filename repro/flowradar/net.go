@@ -27,7 +27,8 @@ type netRate struct {
 // netDecode decodes fabrics of switches with a number of flows each, without
 // knowledge of routes, until it has evaluated a number of flowsets.
 func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options,
-	report func(done float64)) (r netRate, err error) {
+	report func(done float64),
+) (r netRate, err error) {
 	var spent time.Duration
 	for i := uint64(0); r.hidden.Of < flowsets; i++ {
 		rng := claim.Rand(seed, i)

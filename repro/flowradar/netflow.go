@@ -16,8 +16,10 @@ var netflow = claim.Claim{
 	Run: func(context.Context, claim.Options) (claim.Result, error) {
 		full, bare, plain := peer.NetFlowBytes(100_000, true), peer.NetFlowBytes(100_000,
 			false), peer.PlainHashBytes(100_000, 0.99)
-		t := claim.Table{Title: "bytes by number of flows",
-			Header: []string{"flows", "NetFlow", "without timestamps", "plain hash"}}
+		t := claim.Table{
+			Title:  "bytes by number of flows",
+			Header: []string{"flows", "NetFlow", "without timestamps", "plain hash"},
+		}
 		var xs, ys, zs []float64
 		for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 			a, b := float64(peer.NetFlowBytes(n, true)), float64(peer.NetFlowBytes(n, false))

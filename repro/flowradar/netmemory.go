@@ -26,8 +26,10 @@ var memoryRangeNet = claim.Claim{
 	Published: "24.8 MB, 0.8 % less than NetFlow",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runMemoryNet(ctx, o, []fabricSize{
-			{1_000, 8, o.Pick(1000, 80)}, {10_000, 8, o.Pick(1000, 80)}, {100_000, 8, o.Pick(80, 0)}, {1_000_000, 4,
-				o.Pick(20, 0)},
+			{1_000, 8, o.Pick(1000, 80)}, {10_000, 8, o.Pick(1000, 80)}, {100_000, 8, o.Pick(80, 0)}, {
+				1_000_000, 4,
+				o.Pick(20, 0),
+			},
 		}, 24.8e6)
 	},
 }

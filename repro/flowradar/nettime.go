@@ -42,8 +42,10 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"100K flows are decoded by each flowset alone, as the paper does it",
 		timeNote,
 	}}
-	t := claim.Table{Title: "per flowset",
-		Header: []string{"flows", "what", "published", "measured", "times faster", "flowsets complete"}}
+	t := claim.Table{
+		Title:  "per flowset",
+		Header: []string{"flows", "what", "published", "measured", "times faster", "flowsets complete"},
+	}
 	var groups []string
 	var mine, theirs []float64
 	for i, s := range steps {
@@ -126,7 +128,8 @@ var routing = claim.Claim{
 // flowTime returns the CPU time per flowset of finding all flows, without and with
 // knowledge of routes, and the flowsets of which all were found.
 func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, along time.Duration,
-	found [2]claim.Rate, err error) {
+	found [2]claim.Rate, err error,
+) {
 	g, err := paperGeometry(expected)
 	if err != nil {
 		return 0, 0, found, err
@@ -186,8 +189,10 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " +
 			timeNote,
 	}}
-	t := claim.Table{Title: "finding all flows of a flowset",
-		Header: []string{"k", "switches", "all neighbours", "known routes", "flowsets complete"}}
+	t := claim.Table{
+		Title:  "finding all flows of a flowset",
+		Header: []string{"k", "switches", "all neighbours", "known routes", "flowsets complete"},
+	}
 	var xs, a, b []float64
 	var first, last time.Duration
 	complete := true
@@ -224,8 +229,10 @@ func runRouting(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	ratio := neighbours.Seconds() / along.Seconds()
-	t := claim.Table{Title: fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000),
-		Header: []string{"", "per flowset", "flowsets complete"}}
+	t := claim.Table{
+		Title:  fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000),
+		Header: []string{"", "per flowset", "flowsets complete"},
+	}
 	t.Row("all neighbours", milliseconds(neighbours), found[0].String())
 	t.Row("known routes", milliseconds(along), found[1].String())
 	return claim.Result{

@@ -64,8 +64,10 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 	_, high := rate.Interval()
 	slices.Sort(delays)
 	at := func(q float64) float64 { return delays[int(q*float64(len(delays)-1))] }
-	t := claim.Table{Title: "from the fault to the end of the slot that showed it, ms",
-		Header: []string{"least", "median", "p99", "most", "findings elsewhere"}}
+	t := claim.Table{
+		Title:  "from the fault to the end of the slot that showed it, ms",
+		Header: []string{"least", "median", "p99", "most", "findings elsewhere"},
+	}
 	t.Row(fmt.Sprintf("%.1f", at(0)), fmt.Sprintf("%.1f", at(0.5)), fmt.Sprintf("%.1f", at(0.99)),
 		fmt.Sprintf("%.1f", at(1)), fmt.Sprint(falsely))
 	return claim.Result{
@@ -83,8 +85,10 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 				" is found", XTitle: "ms since it started", YTitle: "share of faults",
 			Series: []plot.Series{
 				{Name: "measured", Values: delays},
-				{Name: "published", X: []float64{published.Seconds() * 1e3, published.Seconds() * 1e3},
-					Y: []float64{0, 1}, Dashed: true},
+				{
+					Name: "published", X: []float64{published.Seconds() * 1e3, published.Seconds() * 1e3},
+					Y: []float64{0, 1}, Dashed: true,
+				},
 			},
 		}}},
 	}, nil
@@ -130,8 +134,10 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 			entry.Switch = other.Ports[0].Peer.Node
 		}
 	}
-	if err := net.Inject(sim.Injection{At: model.Time(start),
-		Fault: sim.Reroute{Entries: []sim.Entry{entry}}}); err != nil {
+	if err := net.Inject(sim.Injection{
+		At:    model.Time(start),
+		Fault: sim.Reroute{Entries: []sim.Entry{entry}},
+	}); err != nil {
 		return 0, 0, err
 	}
 	net.Run(engine.Of(end))
@@ -144,7 +150,8 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 
 // detectFault feeds the maps to a detector and returns when it first found the fault.
 func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry,
-	start time.Duration) (delay time.Duration, wrong int, err error) {
+	start time.Duration,
+) (delay time.Duration, wrong int, err error) {
 	detector, err := paths.NewDetector(paths.DefaultConfig(l.net.Intent()))
 	if err != nil {
 		return 0, 0, err

@@ -122,8 +122,10 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	plan.Geometry = g
-	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n),
-		Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"}}
+	t := claim.Table{
+		Title:  fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n),
+		Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"},
+	}
 	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))),
 		r.flows.String(), r.hidden.String())
 	_, high := r.flows.Interval()
@@ -139,8 +141,10 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: "Flows missing of 152K in 2.74 MB", YTitle: "% of flows", LogY: true,
 			Groups: []string{"d-left, basic", "d-left, recommended", "flowset"},
-			Series: []plot.Series{{Name: "published for d-left, measured for the flowset",
-				Y: []float64{10, 1.2, max(100*missing, 1e-5)}}},
+			Series: []plot.Series{{
+				Name: "published for d-left, measured for the flowset",
+				Y:    []float64{10, 1.2, max(100*missing, 1e-5)},
+			}},
 		}}},
 	}, nil
 }

@@ -77,8 +77,10 @@ func runPerPort(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return claim.Result{}, err
 		}
 	}
-	t := claim.Table{Title: "all 80 switches, tables for the peak of any slot",
-		Header: []string{"", "tables", "sum of peak flows", "memory"}}
+	t := claim.Table{
+		Title:  "all 80 switches, tables for the peak of any slot",
+		Header: []string{"", "tables", "sum of peak flows", "memory"},
+	}
 	t.Row("per port", fmt.Sprint(len(ports)), fmt.Sprint(peaks[0]), megabytes(memory[0]))
 	t.Row("per switch", fmt.Sprint(len(switches)), fmt.Sprint(peaks[1]), megabytes(memory[1]))
 	saved := 1 - memory[1]/memory[0]

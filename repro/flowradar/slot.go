@@ -56,7 +56,8 @@ func (l *load) switchSet(i int, g sketch.Geometry, seed uint64) (*flows.Flowset,
 // countedFlowset returns the flowset of a switch that has seen some flows, with
 // the given packets of each.
 func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64,
-	list iter.Seq2[*model.FlowKey, uint32]) (*flows.Flowset, contents, error) {
+	list iter.Seq2[*model.FlowKey, uint32],
+) (*flows.Flowset, contents, error) {
 	var want contents
 	set, err := sketch.NewSet[sketch.Key4](g, seed)
 	if err != nil {

@@ -22,9 +22,13 @@ var proInterval = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		res := claim.Result{Pass: true,
-			Notes: []string{setting, proNote,
-				"passes when Pro is at 98.5 % or more at every T, and above the Base it runs on at the largest"}}
+		res := claim.Result{
+			Pass: true,
+			Notes: []string{
+				setting, proNote,
+				"passes when Pro is at 98.5 % or more at every T, and above the Base it runs on at the largest",
+			},
+		}
 		for i, s := range []strategy{proA, proB} {
 			list, base := pointsOf(points, s), pointsOf(points, all[i])
 			worst := 1.0

@@ -12,7 +12,8 @@ var sizes = []int{4, 6, 8, 10, 12, 16, 20, 24}
 
 // compareModels tabulates models over sizes of fat-trees.
 func compareModels(title, unit string, models map[string]func(tree) float64, order ...string) (claim.Table,
-	claim.Plot) {
+	claim.Plot,
+) {
 	t := claim.Table{Title: title, Header: append([]string{"k"}, order...)}
 	c := plot.Chart{Title: title, XTitle: "k", YTitle: unit, LogY: true}
 	for _, name := range order {
@@ -41,11 +42,13 @@ var generators = claim.Claim{
 			"INT-label": func(tree) float64 { return 0 }, "INT-path": tree.pathGenerators, "HULA": tree.hulaGenerators, "Pingmesh": tree.pingGenerators,
 		}
 		t, p := compareModels("probe generators", "devices", models, "INT-label", "INT-path", "HULA", "Pingmesh")
-		res := claim.Result{Measured: "0 at every size", Pass: true, Tables: []claim.Table{t}, Plots: []claim.Plot{p},
+		res := claim.Result{
+			Measured: "0 at every size", Pass: true, Tables: []claim.Table{t}, Plots: []claim.Plot{p},
 			Notes: []string{
 				"HULA: every ToR; INT-path: one where no switch has an odd number of links to others, otherwise one per odd switch; Pingmesh: hosts and ToRs, as the paper counts",
 				"computed, not simulated: all other claims here run without probes",
-			}}
+			},
+		}
 		for _, k := range sizes {
 			n := newTree(k)
 			res.Pass = res.Pass && n.pingGenerators() > max(n.hulaGenerators(), n.pathGenerators())

@@ -59,8 +59,10 @@ var trafficRate = claim.Claim{
 			return claim.Result{}, err
 		}
 		a, b := pointsOf(points, baseA), pointsOf(points, baseB)
-		res := claim.Result{Pass: true,
-			Notes: []string{setting + "; here the rate of the two servers varies, T = 50 ms"}}
+		res := claim.Result{
+			Pass:  true,
+			Notes: []string{setting + "; here the rate of the two servers varies, T = 50 ms"},
+		}
 		for _, list := range [][]point{a, b} {
 			first, last := list[0], list[len(list)-1]
 			res.Pass = res.Pass && last.coverage() > first.coverage() && last.load.Share() < first.load.Share()
@@ -139,8 +141,10 @@ var steady = claim.Claim{
 			setting + "; here at 10 Mb/s, so that every port has packets in every 20 ms",
 			"passes when every window of T = 20 ms is at 100 %, and the worst window of T = 100 ms is below that of 20 ms",
 		}}
-		t := claim.Table{Title: "windows of 100 ms",
-			Header: []string{"T (ms)", "windows", "below 100 %", "worst", "mean"}}
+		t := claim.Table{
+			Title:  "windows of 100 ms",
+			Header: []string{"T (ms)", "windows", "below 100 %", "worst", "mean"},
+		}
 		c := claim.Plot{}
 		c.Chart.Title, c.Chart.XTitle, c.Chart.YTitle = "coverage over time", "s", "coverage"
 		var worst []float64

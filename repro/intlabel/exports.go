@@ -91,8 +91,10 @@ var histogram = claim.Claim{
 			"passes when all five parts of the claim hold for F1, the paper's default f; i/5 (MAX_hop, as in the code) is shown beside it: with it one label is the most frequent number, but few packets have five, and with F1 a packet that is labelled once is labelled by all switches after it, so that packets with one label are only those first labelled by the last switch",
 		}}
 		t := claim.Table{Title: "packets by number of labels", Header: []string{"strategy", "1", "2", "3", "4", "5"}}
-		c := plot.Chart{Title: "labelling times", XTitle: "labels", YTitle: "packets",
-			Groups: []string{"1", "2", "3", "4", "5"}}
+		c := plot.Chart{
+			Title: "labelling times", XTitle: "labels", YTitle: "packets",
+			Groups: []string{"1", "2", "3", "4", "5"},
+		}
 		for _, p := range points {
 			row, s := []string{p.name}, plot.Series{Name: p.name}
 			for _, n := range p.times[1:] {
@@ -105,8 +107,10 @@ var histogram = claim.Claim{
 		v := claim.Table{Title: "parts of the claim", Header: []string{"part", "F1", "i/5"}}
 		other := histogramParts(points[0].times, points[2].times)
 		held := 0
-		for i, name := range []string{"Base A falls from 1 to 5", "fewer with 1 and 2 than Base A",
-			"more with 4 and 5 than Base A", "one label most frequent", "five labels next"} {
+		for i, name := range []string{
+			"Base A falls from 1 to 5", "fewer with 1 and 2 than Base A",
+			"more with 4 and 5 than Base A", "one label most frequent", "five labels next",
+		} {
 			v.Row(name, yesOrNo(parts[i]), yesOrNo(other[i]))
 			if parts[i] {
 				held++
@@ -193,8 +197,10 @@ var oddsOrder = claim.Claim{
 			return claim.Result{}, err
 		}
 		a, b, c := points[0].exports, points[1].exports, points[2].exports
-		bars := plot.Chart{Title: "probability functions", YTitle: "of 10,000 packets",
-			Groups: []string{"F1", "F2", "F3"}, Series: []plot.Series{{Name: "labels"}, {Name: "exported packets"}}}
+		bars := plot.Chart{
+			Title: "probability functions", YTitle: "of 10,000 packets",
+			Groups: []string{"F1", "F2", "F3"}, Series: []plot.Series{{Name: "labels"}, {Name: "exported packets"}},
+		}
 		for _, p := range points {
 			bars.Series[0].Y = append(bars.Series[0].Y, float64(p.labels))
 			bars.Series[1].Y = append(bars.Series[1].Y, float64(p.exports))

@@ -40,8 +40,10 @@ const (
 func (l lab) probe(n *sim.Network) (all []*hula) {
 	rng := claim.Rand(l.seed, 2)
 	for _, sw := range n.Switches() {
-		h := &hula{fabric: n.Fabric(), every: l.interval, phase: time.Duration(rng.Int64N(int64(l.interval))),
-			size: l.probeSize}
+		h := &hula{
+			fabric: n.Fabric(), every: l.interval, phase: time.Duration(rng.Int64N(int64(l.interval))),
+			size: l.probeSize,
+		}
 		sw.Attach(h)
 		if h.tier(sw.ID) == 1 {
 			sw.Start(h, begin)

@@ -72,8 +72,10 @@ type lab struct {
 
 // newLab is the default testbed.
 func newLab(s strategy, seed uint64) lab {
-	return lab{strategy: s, interval: interval, window: window, rate: perServer, packets: 10_000, link: testbed,
-		seed: seed}
+	return lab{
+		strategy: s, interval: interval, window: window, rate: perServer, packets: 10_000, link: testbed,
+		seed: seed,
+	}
 }
 
 // outcome is the result of a run.

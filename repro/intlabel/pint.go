@@ -89,11 +89,15 @@ var tracePackets = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		res := claim.Result{Pass: followed == 1,
-			Notes: []string{traceNote, "INT-label: a followed flow of one packet in the simulator; passes when its one export holds all 5 hops"}}
+		res := claim.Result{
+			Pass:  followed == 1,
+			Notes: []string{traceNote, "INT-label: a followed flow of one packet in the simulator; passes when its one export holds all 5 hops"},
+		}
 		t := claim.Table{Title: "packets until the path is known", Header: []string{"hops", "INT-label", "INT", "PINT"}}
-		c := plot.Chart{Title: "packets until the path is known", XTitle: "hops", YTitle: "packets",
-			Series: []plot.Series{{Name: "INT-label, INT"}, {Name: "PINT"}}}
+		c := plot.Chart{
+			Title: "packets until the path is known", XTitle: "hops", YTitle: "packets",
+			Series: []plot.Series{{Name: "INT-label, INT"}, {Name: "PINT"}},
+		}
 		for i, h := range traceHops {
 			t.Row(fmt.Sprint(h), "1", "1", fmt.Sprintf("%.1f", mean[i]))
 			c.Series[0].X, c.Series[0].Y = append(c.Series[0].X, float64(h)), append(c.Series[0].Y, 1)

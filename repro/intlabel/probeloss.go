@@ -108,9 +108,13 @@ func closestToPaper(all []tightTestbed) *tightTestbed {
 
 // lossEvidence tabulates all testbeds, and plots the closest beside the published ends.
 func lossEvidence(all []tightTestbed) ([]claim.Table, []claim.Plot) {
-	t := claim.Table{Title: "user packets lost",
-		Header: []string{"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry",
-			"interval (ms)", "user packets", "lost", "share", "probes sent"}}
+	t := claim.Table{
+		Title: "user packets lost",
+		Header: []string{
+			"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry",
+			"interval (ms)", "user packets", "lost", "share", "probes sent",
+		},
+	}
 	for _, in := range all {
 		for _, p := range in.points {
 			t.Row(fmt.Sprint(in.load), fmt.Sprintf("%.2f", float64(in.link)/1e6), fmt.Sprint(in.slots), p.name,

@@ -32,7 +32,8 @@ func sweep(ctx context.Context, o claim.Options, labs []lab, xs []float64) ([]po
 
 // labsFor returns a lab for each strategy and value.
 func labsFor(o claim.Options, all []strategy, values []float64, set func(l *lab, v float64)) (labs []lab,
-	xs []float64) {
+	xs []float64,
+) {
 	for _, s := range all {
 		for _, v := range values {
 			l := newLab(s, o.Seed)
@@ -72,8 +73,10 @@ func chart(title, x, y string, points []point, value func(point) float64, all ..
 
 // table lists all results of the runs.
 func table(title, x string, points []point) claim.Table {
-	t := claim.Table{Title: title, Header: []string{"strategy", x, "packets", "lost", "coverage", "windows", "labels",
-		"exported packets", "labels' share of bytes"}}
+	t := claim.Table{Title: title, Header: []string{
+		"strategy", x, "packets", "lost", "coverage", "windows", "labels",
+		"exported packets", "labels' share of bytes",
+	}}
 	for _, p := range points {
 		t.Row(p.name, fmt.Sprintf("%.4g", p.x), fmt.Sprint(p.sent), percent(p.lost()), percent(p.coverage()),
 			fmt.Sprint(len(p.windows)), fmt.Sprint(p.labels), fmt.Sprint(p.exports), percent(p.load.Share()))

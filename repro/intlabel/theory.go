@@ -28,9 +28,12 @@ func expectedLabels(s strategy, k int, r float64) float64 {
 
 // compareTheory compares theory with the simulator in fat-trees of all sizes and rates.
 func compareTheory(ctx context.Context, o claim.Options, ks []int, rs []float64) (t claim.Table, worst float64,
-	err error) {
-	t = claim.Table{Title: "labels per packet, theory and simulation",
-		Header: []string{"strategy", "k", "Ts/T", "packets", "theory", "simulated", "difference"}}
+	err error,
+) {
+	t = claim.Table{
+		Title:  "labels per packet, theory and simulation",
+		Header: []string{"strategy", "k", "Ts/T", "packets", "theory", "simulated", "difference"},
+	}
 	total, done := 2*len(ks)*len(rs), 0
 	for _, s := range []strategy{baseA, linearB} {
 		for _, k := range ks {
@@ -105,8 +108,10 @@ var topology = claim.Claim{
 			Measured: fmt.Sprintf("Base A %.4f to %.4f, Base B %.4f to %.4f from k = 4 to 40; simulation within %.0f %%", series[0].Y[0], series[0].Y[last], series[1].Y[0], series[1].Y[last], 100*worst),
 			Pass:     ok && worst <= tolerance, Notes: []string{theoryNote},
 			Tables: []claim.Table{t},
-			Plots: []claim.Plot{{Chart: plot.Chart{Title: "expected labels, Ts/T = 1/100", XTitle: "k",
-				YTitle: "labels per packet", Series: series}}},
+			Plots: []claim.Plot{{Chart: plot.Chart{
+				Title: "expected labels, Ts/T = 1/100", XTitle: "k",
+				YTitle: "labels per packet", Series: series,
+			}}},
 		}, nil
 	},
 }
@@ -127,8 +132,10 @@ var arrivals = claim.Claim{
 			Measured: fmt.Sprintf("Base A %.4f to %.4f, Base B %.4f to %.4f from Ts/T = 0.001 to 0.1; simulation (k = 4) within %.0f %%", series[0].Y[0], series[0].Y[last], series[1].Y[0], series[1].Y[last], 100*worst),
 			Pass:     ok && worst <= tolerance, Notes: []string{theoryNote},
 			Tables: []claim.Table{t},
-			Plots: []claim.Plot{{Chart: plot.Chart{Title: "expected labels, k = 20", XTitle: "Ts/T",
-				YTitle: "labels per packet", LogX: true, Series: series}}},
+			Plots: []claim.Plot{{Chart: plot.Chart{
+				Title: "expected labels, k = 20", XTitle: "Ts/T",
+				YTitle: "labels per packet", LogX: true, Series: series,
+			}}},
 		}, nil
 	},
 }

@@ -58,8 +58,10 @@ func (l Load) Share() float64 { return float64(l.Labels) / float64(max(l.Bytes, 
 // New connects a watch with the label program of each switch; a switch without one
 // gets no commands. Exports are the reports to list.
 func New(n *sim.Network, programs map[model.NodeID][]inswitch.Program, list dta.ListID, cfg portwatch.Config, ch Channel) (*Control, error) {
-	c := &Control{net: n, channel: ch, rng: rand.New(rand.NewPCG(ch.Seed, 6)),
-		programs: map[model.NodeID]*label.Program{}, list: list}
+	c := &Control{
+		net: n, channel: ch, rng: rand.New(rand.NewPCG(ch.Seed, 6)),
+		programs: map[model.NodeID]*label.Program{}, list: list,
+	}
 	for id, all := range programs {
 		for _, p := range all {
 			if l, ok := p.(*label.Program); ok {

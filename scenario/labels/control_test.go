@@ -44,8 +44,10 @@ func newLab(t testing.TB, interval time.Duration, loss float64, flows []traffic.
 	n, err := sim.New(routes, sim.DefaultConfig())
 	check(t, err)
 	l := &lab{net: n}
-	l.truth, err = truth.Record(n, truth.Options{Flows: true, Drops: true, MaxDrops: 1 << 16, Depths: true,
-		Paths: true, MaxPathHops: 1 << 16})
+	l.truth, err = truth.Record(n, truth.Options{
+		Flows: true, Drops: true, MaxDrops: 1 << 16, Depths: true,
+		Paths: true, MaxPathHops: 1 << 16,
+	})
 	check(t, err)
 	if interval > 0 {
 		l.label(t, interval, loss)
@@ -64,8 +66,10 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 		programs[id] = []inswitch.Program{p}
 	}
 	tuner := coverage.DefaultTunerConfig(interval)
-	cfg := portwatch.Config{States: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval,
-		KeepWindows: 1 << 16, Tuner: &tuner}
+	cfg := portwatch.Config{
+		States: coverage.DefaultConfig(l.net.Fabric()), Window: 2 * interval,
+		KeepWindows: 1 << 16, Tuner: &tuner,
+	}
 	var err error
 	l.ctl, err = New(l.net, programs, 0, cfg, Channel{Delay: 50 * us, Loss: loss, Seed: 1})
 	check(t, err)
@@ -156,8 +160,10 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 	check(t, err)
 	var flows []traffic.Flow
 	for i, src := range f.Hosts()[4:12] {
-		flows = append(flows, traffic.Flow{Src: src, Dst: f.Hosts()[0], Bytes: model.MB, Priority: 3,
-			Start: model.Time(1000 + 100*i)})
+		flows = append(flows, traffic.Flow{
+			Src: src, Dst: f.Hosts()[0], Bytes: model.MB, Priority: 3,
+			Start: model.Time(1000 + 100*i),
+		})
 	}
 	l := newLab(t, 2*us, 0, append(flows, mixedFlows(f.Hosts())...))
 	const end = 2 * time.Millisecond

@@ -40,8 +40,10 @@ func plotCDF(r *Run) string {
 	p.Y = plot.Linear(0, 1, p.Bottom, p.Top)
 	p.XAxis(plot.Axis{Title: "FCT slowdown (FCT ÷ ideal FCT, log)", Unit: plot.Plain, Ticks: 8})
 	p.YAxis(plot.Axis{Title: "share of flows", Ticks: 5, Label: func(v float64) string {
-		return plot.Unit{Name: "",
-			Size: 0.01}.Label(v) + " %"
+		return plot.Unit{
+			Name: "",
+			Size: 0.01,
+		}.Label(v) + " %"
 	}})
 	if len(all) == 0 {
 		p.Nothing("no finished flows")

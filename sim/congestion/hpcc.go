@@ -22,8 +22,10 @@ type HPCCParams struct {
 
 // DefaultHPCC returns the constants of the HPCC simulator.
 func DefaultHPCC() *HPCCParams {
-	return &HPCCParams{Target: 0.95, Stages: 5, AI: 50 * model.Mbps, MinRate: 100 * model.Mbps, Fast: true, PerHop: true,
-		Multi: 1}
+	return &HPCCParams{
+		Target: 0.95, Stages: 5, AI: 50 * model.Mbps, MinRate: 100 * model.Mbps, Fast: true, PerHop: true,
+		Multi: 1,
+	}
 }
 
 // Check reports constants that cannot work.

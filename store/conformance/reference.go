@@ -175,7 +175,8 @@ type step[K comparable] struct {
 
 // grouped sorts records into steps of the width of a Step.
 func grouped[T any, K comparable](rolled map[time.Duration][]T, asked time.Duration,
-	at func(T) time.Time, key func(T) K) (map[step[K]][]T, time.Duration) {
+	at func(T) time.Time, key func(T) K,
+) (map[step[K]][]T, time.Duration) {
 	rollup := time.Second
 	if asked >= time.Minute {
 		rollup = time.Minute
@@ -196,7 +197,8 @@ func grouped[T any, K comparable](rolled map[time.Duration][]T, asked time.Durat
 // pick returns the matching records, newest first, and among those of one time the
 // last appended first.
 func pick[T any](kind store.Kind, all []T, q record.Query, at func(T) time.Time,
-	is func(T) bool) (record.Page[T], error) {
+	is func(T) bool,
+) (record.Page[T], error) {
 	var page record.Page[T]
 	if err := store.CheckQuery(kind, q); err != nil {
 		return page, err
@@ -262,7 +264,8 @@ func (t *Reference) Maintain(_ context.Context, now time.Time) (store.Maintenanc
 }
 
 func expire[T any](t *Reference, up *store.MaintenanceResult, kind store.Kind, now time.Time,
-	records *[]T, at func(T) time.Time) {
+	records *[]T, at func(T) time.Time,
+) {
 	age, bounded := t.Retention[kind]
 	if !bounded {
 		return

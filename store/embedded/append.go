@@ -70,7 +70,8 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 // its first number, so that an update neither moves it in a walk nor hides it from
 // one.
 func (s *Store) replaceIncidents(ctx context.Context, incidents []record.Incident, seq *int64,
-	changed map[int64]*record.Incident) ([][]driver.Value, error) {
+	changed map[int64]*record.Incident,
+) ([][]driver.Value, error) {
 	if len(incidents) == 0 {
 		return nil, nil
 	}

@@ -73,7 +73,8 @@ const maxOversizedRuns = 2
 // evictShare removes the oldest share of the rows of the first kinds that have
 // any, and of further kinds if that was not enough.
 func (s *Store) evictShare(ctx context.Context, share float64,
-	up *store.MaintenanceResult) (removed uint64, err error) {
+	up *store.MaintenanceResult,
+) (removed uint64, err error) {
 	for i, kinds := range evictionOrder {
 		var times []string
 		for _, kind := range kinds {

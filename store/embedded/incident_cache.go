@@ -102,7 +102,8 @@ func (l *incidentCache) removeBefore(before int64) {
 
 // newestFirst iterates over the incidents that match a query, newest first.
 func (l *incidentCache) newestFirst(all []cachedIncident, q *record.Query,
-	before recent.Position) iter.Seq2[recent.Position, *record.Incident] {
+	before recent.Position,
+) iter.Seq2[recent.Position, *record.Incident] {
 	first, last := store.TimeRange(*q)
 	return func(yield func(recent.Position, *record.Incident) bool) {
 		for i := range all {

@@ -74,7 +74,8 @@ func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[reco
 // that existed at its first page, each once. The newest come from memory, the
 // others from the table.
 func queryPage[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Set[T],
-	q record.Query) (record.Page[T], error) {
+	q record.Query,
+) (record.Page[T], error) {
 	w := pageWalk[T]{Store: s, table: t, asked: q, limit: s.pageLimit(q)}
 	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.collect(ctx, hot) })
 	if err != nil {

@@ -93,7 +93,8 @@ type stepWalk[T, S any] struct {
 // it was when its page was read. The newest come from memory, the others from
 // the table.
 func querySeries[T, S any](ctx context.Context, s *Store, t *rollupSeries[T, S],
-	hot map[store.Kind]*recent.Steps[S], q record.Query) (record.Page[T], error) {
+	hot map[store.Kind]*recent.Steps[S], q record.Query,
+) (record.Page[T], error) {
 	step, width := store.StepWidth(q.Step)
 	w := stepWalk[T, S]{
 		Store: s, of: t, asked: q, from: rollupOf(t.kind, step), width: width, limit: s.pageLimit(q),

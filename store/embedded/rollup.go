@@ -93,7 +93,8 @@ func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
 type stepSums[S any] map[int64][]recent.Row[S]
 
 func sumBySteps[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S),
-	add func(to, more *S)) stepSums[S] {
+	add func(to, more *S),
+) stepSums[S] {
 	type stepKey struct {
 		begin int64
 		recent.Series

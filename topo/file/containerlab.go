@@ -161,7 +161,8 @@ func lookupIn(in map[string]tree.Value, key string) (map[string]tree.Value, erro
 
 // lookupNamed returns the mapping of lab[list] that the text at from[key] names.
 func lookupNamed(lab map[string]tree.Value, list string, from map[string]tree.Value,
-	key string) (map[string]tree.Value, error) {
+	key string,
+) (map[string]tree.Value, error) {
 	name, err := optionalText(from, key)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,8 @@ func readRoute(f *topo.Fabric, v tree.Value) ([]topo.Override, error) {
 
 // readNextHops reads via (neighbours) or ports (of the switch, by name).
 func readNextHops(f *topo.Fabric, v tree.Value, fields map[string]tree.Value,
-	at model.NodeID) (ports []model.PortID, err error) {
+	at model.NodeID,
+) (ports []model.PortID, err error) {
 	via, hasVia := fields["via"]
 	own, hasPorts := fields["ports"]
 	if hasVia == hasPorts {

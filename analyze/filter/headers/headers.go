@@ -87,7 +87,8 @@ func Fields[T any](of func(r *T) *Frame) []filter.Field[T] {
 }
 
 func one[T any](of func(*T) *Frame, name string, t filter.Type, about string,
-	get func(*Frame) (filter.Value, bool)) filter.Field[T] {
+	get func(*Frame) (filter.Value, bool),
+) filter.Field[T] {
 	return filter.Field[T]{Name: name, Type: t, About: about, Get: func(r *T, i int) (filter.Value, bool) {
 		if i > 0 {
 			return filter.Value{}, false
@@ -102,8 +103,11 @@ type level struct {
 	from, to      int
 }
 
-var levels = []level{{"", "", 0, 2}, {"outer.", ", outer header", 0, 1},
-	{"inner.", ", innermost header of a tunnelled packet", 1, 2}}
+var levels = []level{
+	{"", "", 0, 2},
+	{"outer.", ", outer header", 0, 1},
+	{"inner.", ", innermost header of a tunnelled packet", 1, 2},
+}
 
 // describedField is a field of one header: its k-th value, if there is one.
 type describedField struct {
@@ -116,7 +120,8 @@ type describedField struct {
 
 // each visits the headers of a level one after the other.
 func each[T any](of func(*T) *Frame, l level, d describedField) filter.Field[T] {
-	return filter.Field[T]{Name: l.prefix + d.name, Type: d.typ, About: d.about + l.about, Names: d.names,
+	return filter.Field[T]{
+		Name: l.prefix + d.name, Type: d.typ, About: d.about + l.about, Names: d.names,
 		Get: func(r *T, i int) (filter.Value, bool) {
 			f := of(r)
 			for n := l.from; n < l.to; n++ {
@@ -136,7 +141,8 @@ func each[T any](of func(*T) *Frame, l level, d describedField) filter.Field[T] 
 				}
 			}
 			return filter.Value{}, false
-		}}
+		},
+	}
 }
 
 // described returns the fields that every header has.
@@ -145,16 +151,22 @@ func described() []describedField {
 		return describedField{name: name, typ: filter.Int, about: about, get: single(has, get)}
 	}
 	flag := func(name string, bit packet.TCPFlags) describedField {
-		return describedField{name: "tcp.flags." + name, typ: filter.Bool, about: "TCP flag",
-			get: single(isTCP, func(h *packet.IP) filter.Value { return filter.BoolValue(h.TCPFlags&bit != 0) })}
+		return describedField{
+			name: "tcp.flags." + name, typ: filter.Bool, about: "TCP flag",
+			get: single(isTCP, func(h *packet.IP) filter.Value { return filter.BoolValue(h.TCPFlags&bit != 0) }),
+		}
 	}
 	there := func(name, about string, has func(*packet.IP) bool) describedField {
-		return describedField{name: name, typ: filter.Bool, about: about,
-			get: single(has, func(*packet.IP) filter.Value { return filter.BoolValue(true) })}
+		return describedField{
+			name: name, typ: filter.Bool, about: about,
+			get: single(has, func(*packet.IP) filter.Value { return filter.BoolValue(true) }),
+		}
 	}
-	list := []describedField{there("ip", "IPv4", is4), there("ipv6", "IPv6", is6), there("tcp", "TCP", isTCP),
+	list := []describedField{
+		there("ip", "IPv4", is4), there("ipv6", "IPv6", is6), there("tcp", "TCP", isTCP),
 		there("udp", "UDP", isUDP), there("icmp", "ICMP", isICMP), there("icmpv6", "ICMPv6",
-			isICMPv6), there("infiniband", "RoCEv2", isRoCE)}
+			isICMPv6), there("infiniband", "RoCEv2", isRoCE),
+	}
 	for _, family := range []struct {
 		name string
 		typ  filter.Type
@@ -162,22 +174,32 @@ func described() []describedField {
 	}{{"ip", filter.IPv4, is4}, {"ipv6", filter.IPv6, is6}} {
 		list = append(
 			list,
-			describedField{name: family.name + ".src", typ: family.typ, about: "source address",
-				get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Src) })},
-			describedField{name: family.name + ".dst", typ: family.typ, about: "destination address",
-				get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Dst) })},
-			describedField{name: family.name + ".addr", typ: family.typ, about: "source or destination address",
+			describedField{
+				name: family.name + ".src", typ: family.typ, about: "source address",
+				get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Src) }),
+			},
+			describedField{
+				name: family.name + ".dst", typ: family.typ, about: "destination address",
+				get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Dst) }),
+			},
+			describedField{
+				name: family.name + ".addr", typ: family.typ, about: "source or destination address",
 				get: func(h *packet.IP, k int) (filter.Value, bool) {
 					return filter.AddrValue([...]model.Addr{h.Key.Src, h.Key.Dst}[k&1]), k < 2 && family.has(h)
-				}},
+				},
+			},
 		)
 	}
 	list = append(
 		list,
-		describedField{name: "ip.proto", typ: filter.Int, about: "IP protocol", names: protocols,
-			get: single(is4, protoOf)},
-		describedField{name: "ipv6.nxt", typ: filter.Int, about: "protocol after extension headers", names: protocols,
-			get: single(is6, protoOf)},
+		describedField{
+			name: "ip.proto", typ: filter.Int, about: "IP protocol", names: protocols,
+			get: single(is4, protoOf),
+		},
+		describedField{
+			name: "ipv6.nxt", typ: filter.Int, about: "protocol after extension headers", names: protocols,
+			get: single(is6, protoOf),
+		},
 		number("ip.ttl", "time to live", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
 		number("ipv6.hlim", "hop limit", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
 		number("ip.id", "identification", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ID) }),
@@ -201,10 +223,12 @@ func described() []describedField {
 				func(h *packet.IP) filter.Value { return filter.IntValue(h.Key.SrcPort) }),
 			number(proto.name+".dstport", "destination port", ports,
 				func(h *packet.IP) filter.Value { return filter.IntValue(h.Key.DstPort) }),
-			describedField{name: proto.name + ".port", typ: filter.Int, about: "source or destination port",
+			describedField{
+				name: proto.name + ".port", typ: filter.Int, about: "source or destination port",
 				get: func(h *packet.IP, k int) (filter.Value, bool) {
 					return filter.IntValue([...]uint16{h.Key.SrcPort, h.Key.DstPort}[k&1]), k < 2 && ports(h)
-				}},
+				},
+			},
 		)
 	}
 	list = append(

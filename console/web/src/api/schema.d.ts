@@ -1750,6 +1750,11 @@ export interface components {
             total: number;
         };
         State: {
+            /**
+             * Format: double
+             * @description Share of ports with traffic that labels reported, over the newest windows
+             */
+            label_coverage?: number;
             nodes: components["schemas"]["NodeState"][];
             /** @description By node, then port */
             ports: components["schemas"]["PortState"][];
@@ -1762,6 +1767,11 @@ export interface components {
         StateEvent: {
             /** @description Contains all ports and nodes; otherwise only changed ones */
             full: boolean;
+            /**
+             * Format: double
+             * @description Share of ports with traffic that labels reported, over the newest windows
+             */
+            label_coverage?: number;
             nodes: components["schemas"]["NodeState"][];
             /** @description By node, then port */
             ports: components["schemas"]["PortState"][];
