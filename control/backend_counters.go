@@ -69,7 +69,7 @@ func (f *Backend) BuiltInCounters() []api.Counter {
 	defer f.mu.Unlock()
 	list := []api.Counter{}
 	for _, name := range f.c.traces.Counters() {
-		if _, custom := f.counters[name]; custom {
+		if !tracewatch.IsBuiltIn(name) {
 			continue
 		}
 		points, err := f.c.traces.QueryCounter(name, 0, model.Time(1<<62))

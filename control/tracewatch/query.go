@@ -126,6 +126,10 @@ type Point struct {
 // totals are the counters of all traces.
 var totals = []string{"traces", "arrived", "lost", "looped", "unsettled", "lost-mirrors"}
 
+// IsBuiltIn reports whether a name is that of a built-in counter. Custom counters
+// cannot have such names.
+func IsBuiltIn(name string) bool { return slices.Contains(totals, name) || strings.Contains(name, "/") }
+
 // Prefixes of counters of a location.
 const (
 	linkPrefix    = "link/"
