@@ -88,6 +88,9 @@ func (f *Backend) BuiltInCounter(name string, from, to time.Time) ([]api.Counter
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, api.ErrNotFound)
 	}
+	if !tracewatch.IsBuiltIn(name) { // a custom counter that was removed
+		return nil, fmt.Errorf("counter %q: %w", name, api.ErrNotFound)
+	}
 	list := []api.CounterPoint{}
 	for i := range points {
 		p := &points[i]
