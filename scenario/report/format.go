@@ -37,7 +37,7 @@ func scaled(v float64, units ...string) string {
 	return digits(v) + " " + units[i]
 }
 
-func showBytes(n model.Bytes) string { return scaled(float64(n), "B", "KB", "MB", "GB", "TB") }
+func showBytes(n model.Bytes) string { return scaled(float64(n), "B", "kB", "MB", "GB", "TB") }
 
 func showRate(r model.Rate) string { return scaled(float64(r), "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
 

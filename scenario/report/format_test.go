@@ -10,7 +10,7 @@ import (
 
 func TestShow(t *testing.T) {
 	for got, want := range map[string]string{
-		showBytes(0): "0 B", showBytes(1500): "1.50 KB", showBytes(64000): "64 KB", showBytes(1_711_250): "1.71 MB",
+		showBytes(0): "0 B", showBytes(1500): "1.50 kB", showBytes(64000): "64 kB", showBytes(1_711_250): "1.71 MB",
 		showBytes(999_600): "1.00 MB", showRate(81_680_000_000): "81.7 Gb/s", showRate(100 * model.Gbps): "100 Gb/s",
 		showDuration(12_345): "12.3 µs", showDuration(-1500): "-1.50 µs", showDuration(90 * time.Second): "90 s",
 		showDuration(math.MinInt64): "-9223372037 s",

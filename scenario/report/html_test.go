@@ -228,7 +228,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(len(writePage(b, r)))/1e3, "KB/page")
+	b.ReportMetric(float64(len(writePage(b, r)))/1e3, "kB/page")
 }
 
 // TestPageShowsExpectations: what was wanted, what came of it, and what was made

@@ -138,9 +138,9 @@ var sizeBins = []struct {
 	name string
 	upTo model.Bytes // inclusive; zero has no bound
 }{
-	{"≤ 10 KB", 10 * model.KB},
-	{"10–100 KB", 100 * model.KB},
-	{"100 KB–1 MB", model.MB},
+	{"≤ 10 kB", 10 * model.KB},
+	{"10–100 kB", 100 * model.KB},
+	{"100 kB–1 MB", model.MB},
 	{"1–10 MB", 10 * model.MB},
 	{"> 10 MB", 0},
 }

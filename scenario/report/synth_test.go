@@ -29,8 +29,8 @@ func invent(s shape) *Run {
 		Fabric: "fat-tree k=8: 128 hosts, 80 switches, 384 links of 100Gb/s",
 		Seed:   7, End: end, PacketHops: 48_200_311, Wall: 2740 * time.Millisecond, Interval: interval,
 		Notes: []string{
-			"agg2 and agg3: PFC cannot fire on ports 5 to 8, their headroom of 41.2 KB never fills at 100Gb/s over 1 µs.",
-			"tor3: headroom of 18.6 KB per port is below the 28.3 KB that 2·propagation·rate + 2·MTU + response time asks for; a packet of a lossless class may be dropped.",
+			"agg2 and agg3: PFC cannot fire on ports 5 to 8, their headroom of 41.2 kB never fills at 100Gb/s over 1 µs.",
+			"tor3: headroom of 18.6 kB per port is below the 28.3 kB that 2·propagation·rate + 2·MTU + response time asks for; a packet of a lossless class may be dropped.",
 		},
 	}
 	bursts := make([]model.Time, s.bursts)
