@@ -139,7 +139,7 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 		}
 		hosts, text := []string{c.nodeName(id)}, filterOf(k)
 		if c.traces.EnableDebug(hosts, text) != nil {
-			continue // markScope already, or nobody can
+			continue // marked already, or no host can mark it
 		}
 		n++
 		c.scheduleAfter(markDuration, func() { _ = c.traces.DisableDebug(hosts, text) })
@@ -178,7 +178,7 @@ func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
 }
 
 // probeVictim is the flow of an incident that probes shall imitate: one that most
-// surely suffers at its place.
+// surely is affected at its place.
 func (c *Controller) probeVictim(in *incident.Incident) model.FlowKey {
 	for i := range in.Timeline {
 		if e := &in.Timeline[i]; e.Cause == in.Cause {

@@ -52,8 +52,8 @@ func (c *Controller) portNamed(t *testing.T, from, to string) model.Port {
 	return model.Port{}
 }
 
-// TestShortPausesAreANotice: of a queue that was overfull for a moment nobody
-// needs to be told, unless the ports behind it stood, or nobody counts.
+// TestShortPausesAreANotice: a queue that was congested briefly is a notice,
+// unless the ports upstream of it were paused, or their pauses are not counted.
 func TestShortPausesAreANotice(t *testing.T) {
 	for name, tc := range map[string]struct {
 		counted bool
@@ -109,7 +109,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	}
 }
 
-// TestDetourIsNoLoop: a packet that was underway while wrong routes were put
+// TestDetourIsNoLoop: a packet that was in flight while wrong routes were put
 // right passed a switch twice. A deadlock that those routes made stays one.
 func TestDetourIsNoLoop(t *testing.T) {
 	c := evidenceBed(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// heap is a store that keeps batches in memory, and refuses when it is told to.
+// heap is a store that keeps batches in memory, and fails when refuse is set.
 type heap struct {
 	mu     sync.Mutex
 	kept   record.Batch

@@ -117,7 +117,7 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 	b := control.NewBackend(c.Controller, c.Loop.Call, c.hub)
 	c.server, err = api.New(*cfg.API, api.Deps{
 		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Marker: b, CounterAdmin: b, Diagnoser: b,
-		Lab: deps.Lab, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		FlowAnalyses: b, Lab: deps.Lab, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 	})
 	return c, err
 }

@@ -67,7 +67,7 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 		for _, n := range want {
 			total += n
 		}
-		// Nobody is missed for so long that nothing is expected of it.
+		// No switch is missing long enough that none of its flowsets is expected.
 		if given != total || g.late != 0 || g.odd != 0 {
 			rt.Fatalf("%d flowsets given out, %d late, %d odd; want all %d", given, g.late, g.odd, total)
 		}

@@ -163,7 +163,7 @@ func (l *lab) dst(host string) netip.Prefix {
 }
 
 // lost adds up losses by flow: what the watch found, and what happened. Losses
-// on the last link are nobody's to see.
+// on the last link are seen by no switch.
 func (l *lab) lost() (found, real map[model.FlowKey]uint64) {
 	found, real = map[model.FlowKey]uint64{}, map[model.FlowKey]uint64{}
 	for _, s := range l.slots {
@@ -181,7 +181,7 @@ func TestHealthyFabricWithRouteChangeShowsNothing(t *testing.T) {
 	end := race.Less(260*ms, 100*ms)
 	for seed := range race.Less(uint64(3), 1) {
 		l := newLab(t, seed, nil)
-		l.net.At(engine.Of(63*ms), func() { // other hash, other ways, in the middle of a slot
+		l.net.At(engine.Of(63*ms), func() { // other hash, other paths, in the middle of a slot
 			cfg := l.net.Routes().Config()
 			cfg.Seed += 99
 			routes, err := topo.NewRoutes(l.net.Fabric(), cfg)

@@ -14,7 +14,7 @@ import (
 )
 
 // desk is a fabric whose ports are active as the test says. It keeps the last
-// sendCommands of each port and loses those that it is told to.
+// sendCommands of each port and loses those that the test names.
 type desk struct {
 	active []model.Port
 	shift  map[model.Port]uint8

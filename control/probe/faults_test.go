@@ -91,10 +91,10 @@ func drawFault(f *topo.Fabric, rng *rand.Rand) broken {
 }
 
 // enough is how many packets a fault must cost to be one that can be judged:
-// faults that hit nobody are drawn again.
+// faults that affect no flow are drawn again.
 const enough = 5
 
-// scenario is a lab with one fault. The traffic is under way when it is
+// scenario is a lab with one fault. The traffic is in flight when it is
 // returned, and the fault has cost something.
 func scenario(t testing.TB, seed uint64, every uint32, kinds []traffic.Transport, run engine.Time) (*lab, broken) {
 	t.Helper()

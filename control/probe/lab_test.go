@@ -141,7 +141,7 @@ func (l *lab) talk(t testing.TB, flows int, kinds ...traffic.Transport) {
 func (l *lab) finish(t testing.TB) []trace.Finding {
 	t.Helper()
 	for _, a := range l.analyzers {
-		a.Advance(l.Now().Model() + 1_000_000) // packets that are still underway are not lost
+		a.Advance(l.Now().Model() + 1_000_000) // packets that are still in flight are not lost
 		if s := a.Stats(); s.Malformed+s.Evicted > 0 {
 			t.Errorf("%+v; want nothing malformed, nothing evicted", s)
 		}

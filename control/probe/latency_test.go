@@ -75,7 +75,7 @@ func TestClaimLinkLatency(t *testing.T) {
 	}
 }
 
-// TestReplayRecoversATrace: no sample has caught a flow; a replay shows its way.
+// TestReplayRecoversATrace: no sample has caught a flow; a replay shows its path.
 func TestReplayRecoversATrace(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	check(t, err)
@@ -155,7 +155,7 @@ func TestProbeByFormat(t *testing.T) {
 }
 
 // TestDeafSwitches: the mirrors of the only spine go nowhere, and later it dies.
-// Probes see the far leaf while it lives, and are told apart from a dead one only
+// Probes see the far leaf while it lives, and are distinguished from a dead one only
 // by that.
 func TestDeafSwitches(t *testing.T) {
 	f, err := topo.LeafSpine(2, 1, 2, topo.DefaultLinks())

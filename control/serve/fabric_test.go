@@ -51,8 +51,8 @@ func (l *lab) found(t *testing.T, node model.NodeID, cause string) api.IncidentD
 
 // only fails the test for incidents that do not touch a node, if the machine was
 // fast enough to show a fabric in its own time: mirrors that leave late seem
-// lost. Notices are ordinary life (docs/demo.md): of an incast, flows do meet in
-// queues on their way, too.
+// lost. Notices are normal background congestion (docs/demo.md): in an incast,
+// flows also meet in queues on their paths.
 func (l *lab) only(t *testing.T, node string) {
 	t.Helper()
 	late := time.Duration(l.late.Load())
@@ -85,7 +85,7 @@ func evidenceSources(in api.IncidentDetail) (list []string) {
 }
 
 // TestBlackHoleOfALiveFabric: reports of a fabric whose clocks count from 1970
-// come in over UDP, and what breaks in it is told by the API with its cause.
+// come in over UDP, and the API reports injected faults with their causes.
 func TestBlackHoleOfALiveFabric(t *testing.T) {
 	l := newLab(t, start(t, testConfig(t)))
 	l.chatter()

@@ -69,7 +69,7 @@ func dumped(t *testing.T, c *Config) string {
 	return b.String()
 }
 
-// isKey tells whether a key, or a section, is one of a configuration.
+// isKey reports whether a key, or a section, is one of a configuration.
 func isKey(key string) bool {
 	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants") {
 		if k == key || strings.HasPrefix(k, key+".") {

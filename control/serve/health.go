@@ -69,7 +69,7 @@ func socketStage(st *collector.Status) api.Stage {
 	return s
 }
 
-// sourceStage is what became of the reports of a source.
+// sourceStage is the fate of the reports of a source.
 func sourceStage(src source.Source, c source.Counters) api.Stage {
 	st := api.Stage{Name: string(src.Kind), Title: src.Title, Unit: c.Unit, In: c.In, Out: c.Out, Losses: []api.StageLoss{}}
 	for _, l := range c.Losses {

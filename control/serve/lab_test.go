@@ -54,7 +54,7 @@ type lab struct {
 	late  atomic.Int64 // the most that a datagram left after its time
 }
 
-// leaving is a datagram on its way to a socket.
+// leaving is a datagram in flight to a socket.
 type leaving struct {
 	at       time.Time
 	from     model.NodeID
@@ -175,10 +175,10 @@ func (l *lab) report(from model.NodeID, datagram []byte) {
 		l.b.t.Cleanup(func() { conn.Close() })
 		l.conns[from] = conn
 	}
-	_, _ = conn.Write(datagram) // nobody may listen any more
+	_, _ = conn.Write(datagram) // the socket may be closed already
 }
 
-// flow is RDMA at a rate that hurts nobody.
+// flow is RDMA at a rate that congests no queue.
 func (l *lab) flow(from, to model.NodeID, port uint16) traffic.Flow {
 	now := l.net.Now().Model()
 	return traffic.Flow{

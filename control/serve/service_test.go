@@ -123,7 +123,7 @@ type reporter struct {
 	t    *testing.T
 	conn net.Conn
 	w    dta.Writer
-	deaf bool // nobody may listen
+	deaf bool // the socket may be closed
 }
 
 func (b *bed) reporter(sw model.NodeID) *reporter {

@@ -20,7 +20,7 @@ import (
 )
 
 // TestAnyNumberOfAnalyzersSayTheSame: counters of every period, what is kept
-// and what is found do not depend on how many share the work. The twin is one
+// and what is found do not depend on how many share the work. The reference is one
 // analyzer.
 func TestAnyNumberOfAnalyzersSayTheSame(t *testing.T) {
 	l := newLab(t)
@@ -141,7 +141,7 @@ func TestRemembersSoManyPeriods(t *testing.T) {
 	cfg := l.config()
 	cfg.Periods, cfg.Analyzers = 3, 2
 	w := l.watch(t, cfg, nil, Output{})
-	// Nobody tells the second analyzer the time, until the end.
+	// The second analyzer learns the time only at the end.
 	s := sent{from: 0, to: 15, port: 1}
 	list := int(mirror.Shard(&model.FlowKey{Src: l.fabric.Node(0).IPv4, Dst: l.fabric.Node(15).IPv4, SrcPort: 1, DstPort: 80, Proto: model.TCP}, 2))
 	for i := range 8 {
@@ -247,7 +247,7 @@ func TestCountersOfOnesOwn(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// marker remembers what hosts are told.
+// marker remembers what hosts are sent.
 type marker struct {
 	on   map[string]bool
 	fail string
@@ -421,7 +421,7 @@ func TestStoreEvicts(t *testing.T) {
 	})
 }
 
-// TestFinishJudgesNothingUnderway: a run that ends while packets are on their way
+// TestFinishJudgesNothingUnderway: a run that ends while packets are in flight
 // does not make them lost.
 func TestFinishJudgesNothingUnderway(t *testing.T) {
 	l := newLab(t)

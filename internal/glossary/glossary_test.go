@@ -119,8 +119,8 @@ func TestRulesReject(t *testing.T) {
 	}
 }
 
-// TestPassages holds what of a Go file is read: strings, JSON keys and exported
-// doc comments; not imports, unexported comments or identifiers.
+// TestPassages holds what of a Go file is read: strings, comments and JSON keys;
+// not imports or identifiers.
 func TestPassages(t *testing.T) {
 	const src = `// Package p says p.
 package p
@@ -140,7 +140,7 @@ func hidden() string { return "says s" }
 	for _, p := range passages(t, "p/p.go", []byte(src)) {
 		got = append(got, strings.TrimSpace(p.text))
 	}
-	want := []string{"Package p says p.", "Exported says e.", "Field says f.", "says g", "key", "says t", "says s"}
+	want := []string{"Package p says p.", "Exported says e.", "Field says f.", "says g", "key", "says t", "hidden says h.", "says s"}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !reflect.DeepEqual(got, want) {
@@ -203,42 +203,15 @@ func passages(t *testing.T, name string, src []byte) []passage {
 	text := func(at token.Pos, s string) {
 		list = append(list, passage{name, fset.Position(at).Line, s})
 	}
-	comment := func(groups ...*ast.CommentGroup) {
-		for _, g := range groups {
-			if g != nil {
-				text(g.Pos(), g.Text())
-			}
-		}
+	for _, g := range file.Comments {
+		text(g.Pos(), g.Text())
 	}
-	comment(file.Doc)
 	tags := map[*ast.BasicLit]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
-		case *ast.FuncDecl:
-			if n.Name.IsExported() {
-				comment(n.Doc)
-			}
-		case *ast.GenDecl:
-			for _, s := range n.Specs {
-				if exported(s) {
-					comment(n.Doc)
-					break
-				}
-			}
-		case *ast.TypeSpec:
-			if n.Name.IsExported() {
-				comment(n.Doc, n.Comment)
-			}
-		case *ast.ValueSpec:
-			if exported(n) {
-				comment(n.Doc, n.Comment)
-			}
 		case *ast.Field:
-			if slices.ContainsFunc(n.Names, (*ast.Ident).IsExported) {
-				comment(n.Doc, n.Comment)
-			}
 			if n.Tag != nil {
 				tags[n.Tag] = true
 				tag, _ := strconv.Unquote(n.Tag.Value)
@@ -258,14 +231,4 @@ func passages(t *testing.T, name string, src []byte) []passage {
 		return true
 	})
 	return list
-}
-
-func exported(s ast.Spec) bool {
-	switch s := s.(type) {
-	case *ast.TypeSpec:
-		return s.Name.IsExported()
-	case *ast.ValueSpec:
-		return slices.ContainsFunc(s.Names, (*ast.Ident).IsExported)
-	}
-	return false
 }

@@ -1,7 +1,7 @@
 // Package glossary holds the words that Weft does not use, beside the field's
-// words for the same things. Its test reads what users read (strings, exported
-// doc comments, JSON keys, docs, the console's sources, examples) and rejects
-// them; docs/glossary.md says where each of the field's words comes from.
+// words for the same things. Its test reads what users and readers of the code
+// read (strings, comments, JSON keys, docs, the console's sources, examples) and
+// rejects them; docs/glossary.md says where each of the field's words comes from.
 package glossary
 
 import (

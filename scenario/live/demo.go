@@ -80,7 +80,7 @@ const maxRing = 2048
 const flowsFor = 100 * time.Millisecond
 
 // scaleOf is how much smaller a slow fabric's buffers, ECN thresholds and flows are
-// than those of 10 Gb/s. Times stay the same that way. A buffer of 16 MB holds
+// than those of 10 Gb/s. So times stay the same. A buffer of 16 MB holds
 // 128 ms of 1 Gb/s: packets that waited in it for more than a slot were taken for
 // lost. And flows of full size would be too few in a slot to show hash
 // polarization.

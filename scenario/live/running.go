@@ -18,10 +18,12 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/inswitch/label"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/labels"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
@@ -58,6 +60,7 @@ type Running struct {
 	dir    string
 	client *client.Client
 	o      StartOptions
+	load   *labels.Load // of switch ports; nil without labels
 
 	began   time.Time
 	cancel  context.CancelFunc
@@ -96,6 +99,9 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	}
 	if r.store, err = embedded.Open(filepath.Join(r.dir, "weft.duckdb"), embedded.DefaultConfig()); err != nil {
 		return nil, err
+	}
+	if has("label") {
+		r.load = labels.MeasureLoad(r.sim.net)
 	}
 	cfg := core.DefaultConfig(r.controllerConfig())
 	cfg.WriteQueue = 1 << 40 // nothing is shed: a run is short, and no real fabric waits
@@ -181,6 +187,10 @@ func (r *Running) Start() time.Time { return time.Unix(0, int64(r.sim.scenario.B
 
 // Duration is how long the scenario runs by itself.
 func (r *Running) Duration() time.Duration { return r.sim.scenario.Duration }
+
+// MarkStats counts the packets of hosts that set debug marks. It may be called while
+// the run has stopped.
+func (r *Running) MarkStats() marker.Stats { return r.sim.devices.Markers.Stats() }
 
 // RunUntil simulates up to a time since the start of the run, which may be later
 // than its end, and stops there.

@@ -58,7 +58,7 @@ func TestScenarioUnderTheAPI(t *testing.T) {
 	}
 }
 
-// TestProbeWhileAScenarioStops places a mark at the start and probes half way.
+// TestProbeWhileAScenarioStops places a mark at the start and probes in the middle.
 func TestProbeWhileAScenarioStops(t *testing.T) {
 	r := startExample(t, "trace.yaml", StartOptions{KeepAllTraces: true})
 	ctx, c := t.Context(), r.Client()
