@@ -213,7 +213,6 @@ func (g *requestGate) close() {
 func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
-	_ = flush.Flush()
 	queue := make(chan string, 1024)
 	missed := make(chan uint64, 1)
 	stop := c.SubscribeNotices(func(n translate.ImmediateNotice) {
@@ -237,6 +236,8 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	defer stop()
+	// Only now: a client that has the headers is subscribed, and misses nothing.
+	_ = flush.Flush()
 	for {
 		var err error
 		select {
