@@ -9,9 +9,11 @@ import (
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/flowfindings"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -35,6 +37,10 @@ func evidenceBed(t *testing.T) *Controller {
 	c := &Controller{fabric: f, meter: newPortMeter(slotLength), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
 	c.cfg.Intent, c.cfg.StallShare, c.cfg.Flows.Slot, c.cfg.BalanceSlots = topo.NewIntent(routes), 0.2, slotLength, 5
 	if c.correlator, err = incident.New(incident.DefaultConfig()); err != nil {
+		t.Fatal(err)
+	}
+	c.lossSlots = map[loss.Segment]lossSlots{}
+	if c.findings, err = flowfindings.New(flowfindings.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -130,8 +136,8 @@ func TestDetourIsNoLoop(t *testing.T) {
 	}
 }
 
-// TestTimelineTellsWhatWasDone in order, with what is only suspected.
-func TestTimelineTellsWhatWasDone(t *testing.T) {
+// TestTimelineNamesEveryAction in order, with what is only suspected.
+func TestTimelineNamesEveryAction(t *testing.T) {
 	c := evidenceBed(t)
 	ms := model.Time(time.Millisecond)
 	in := c.correlator.AddEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Text: "flows end"})
@@ -170,6 +176,9 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	}
 	if changed := c.correlator.TakeChanged(); len(changed) != 1 {
 		t.Errorf("%d incidents were told of; want the storm alone", len(changed))
+	}
+	if log := c.findings.Find(c.wallTime(0), c.wallTime(c.now)).Paths; len(log) != 1 || !log[0].Stalled || log[0].Kind != "blackhole" {
+		t.Errorf("path findings %+v; want one, stalled", log)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestCutCountsActivePortsOnce(t *testing.T) {
 	}
 }
 
-func TestWayOfAFollowedFlow(t *testing.T) {
+func TestPathOfAFollowedFlow(t *testing.T) {
 	b, _ := newBoard(t)
 	_ = b.IngestReport(100, export(true, label.Item{Switch: 4, Egress: 1, Latency: 30, Time: 1}, label.Item{Switch: 5, Egress: 2, Latency: 70, Time: 2}))
 	w, ok := b.FlowPath(flow)

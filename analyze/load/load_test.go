@@ -40,7 +40,7 @@ func one(n int64, sw model.NodeID, records ...flows.Record) *paths.Map {
 	return m
 }
 
-func TestBalanceTellsHashFromBurst(t *testing.T) {
+func TestBalanceDistinguishesHashFromBurst(t *testing.T) {
 	f, routes := fabric(t)
 	tor := f.Port(model.Port{Node: f.Hosts()[0], Port: 1}).Peer.Node
 	far := routes.NextHops(tor, f.Node(f.Hosts()[127]).IPv4)

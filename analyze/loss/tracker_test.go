@@ -261,7 +261,7 @@ func TestUnsureCountersGiveNoNumber(t *testing.T) {
 	}
 }
 
-func TestPatternTellsABlackHoleFromRandomLoss(t *testing.T) {
+func TestPatternDistinguishesABlackHoleFromRandomLoss(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lose func(flow, packet int) bool
 		want Pattern

@@ -107,8 +107,8 @@ func TestDoublesAreCounted(t *testing.T) {
 	}
 }
 
-// TestPacketsAreToldApart: by IPID, by payload, by flow, and by time.
-func TestPacketsAreToldApart(t *testing.T) {
+// TestPacketsAreDistinguished: by IPID, by payload, by flow, and by time.
+func TestPacketsAreDistinguished(t *testing.T) {
 	one := func(port, id uint16, payload string) *mirror.Mirror {
 		f := frame([]header{{ipOf(0), ipOf(15), 64}}, port, id, []byte(payload))
 		return &mirror.Mirror{Switch: 16, Frame: f, Length: uint16(len(f))}

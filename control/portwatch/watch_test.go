@@ -13,18 +13,18 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// desk is a fabric whose ports are active as the test says. It keeps the last
+// testFabric is a fabric whose ports are active as the test says. It keeps the last
 // sendCommands of each port and loses those that the test names.
-type desk struct {
+type testFabric struct {
 	active []model.Port
 	shift  map[model.Port]uint8
 	lose   int // next commands
 	refuse bool
 }
 
-func (d *desk) Active(list []model.Port) []model.Port { return append(list, d.active...) }
+func (d *testFabric) Active(list []model.Port) []model.Port { return append(list, d.active...) }
 
-func (d *desk) SetShift(p model.Port, s uint8) error {
+func (d *testFabric) SetShift(p model.Port, s uint8) error {
 	switch {
 	case d.refuse:
 		return errors.New("no connection")
@@ -38,7 +38,7 @@ func (d *desk) SetShift(p model.Port, s uint8) error {
 
 const ms = time.Millisecond
 
-func newWatch(t *testing.T, d *desk) (*Watch, *topo.Fabric) {
+func newWatch(t *testing.T, d *testFabric) (*Watch, *topo.Fabric) {
 	t.Helper()
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
@@ -68,7 +68,7 @@ func at(d time.Duration) model.Time { return model.Time(d) }
 // TestWindowsAndCommands plays a port that is heard of and one that is not, with
 // the first commands lost.
 func TestWindowsAndCommands(t *testing.T) {
-	d := &desk{shift: map[model.Port]uint8{}, lose: 1}
+	d := &testFabric{shift: map[model.Port]uint8{}, lose: 1}
 	w, f := newWatch(t, d)
 	sw := f.Switches()[0]
 	heard, silent := model.Port{Node: sw, Port: 1}, model.Port{Node: sw, Port: 2}
@@ -128,7 +128,7 @@ func TestWindowsAndCommands(t *testing.T) {
 // TestHostileLabels: what cannot be true is refused, counted by reason, and moves
 // nothing.
 func TestHostileLabels(t *testing.T) {
-	w, f := newWatch(t, &desk{shift: map[model.Port]uint8{}})
+	w, f := newWatch(t, &testFabric{shift: map[model.Port]uint8{}})
 	p := model.Port{Node: f.Switches()[3], Port: 2}
 	now := at(5 * time.Second)
 	good := export(p, now-1000, 777)
@@ -162,7 +162,7 @@ func TestHostileLabels(t *testing.T) {
 	}
 }
 
-func TestNewComplains(t *testing.T) {
+func TestNewRejectsBadConfig(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
 		t.Fatal(err)
@@ -173,10 +173,10 @@ func TestNewComplains(t *testing.T) {
 		fabric Fabric
 	}{
 		"no fabric": {func(*Config) {}, nil},
-		"no window": {func(c *Config) { c.Window = 0 }, &desk{}},
-		"keep none": {func(c *Config) { c.KeepWindows = 0 }, &desk{}},
-		"no board":  {func(c *Config) { c.States.Fabric = nil }, &desk{}},
-		"bad tuner": {func(c *Config) { c.Tuner = &coverage.TunerConfig{} }, &desk{}},
+		"no window": {func(c *Config) { c.Window = 0 }, &testFabric{}},
+		"keep none": {func(c *Config) { c.KeepWindows = 0 }, &testFabric{}},
+		"no board":  {func(c *Config) { c.States.Fabric = nil }, &testFabric{}},
+		"bad tuner": {func(c *Config) { c.Tuner = &coverage.TunerConfig{} }, &testFabric{}},
 	} {
 		cfg := good
 		tc.change(&cfg)
@@ -184,7 +184,7 @@ func TestNewComplains(t *testing.T) {
 			t.Errorf("%s: New = %v; want a complaint", name, err)
 		}
 	}
-	if _, err := New(good, &desk{}); err != nil {
+	if _, err := New(good, &testFabric{}); err != nil {
 		t.Error(err)
 	}
 }

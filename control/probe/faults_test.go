@@ -167,10 +167,10 @@ func investigate(t testing.TB, l *lab, seed uint64) (faulty []probe.DropAnswer) 
 	t.Helper()
 	cfg := probe.DefaultConfig()
 	cfg.Interval = 20 * time.Microsecond
-	desk, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+	scheduler, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 	check(t, err)
 	suspects := l.short
-	l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
+	l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
 	well := map[int]bool{}
 	for _, r := range l.Records() {
 		well[r.ID] = r.Finished && r.Retransmitted == 0
@@ -188,9 +188,9 @@ func investigate(t testing.TB, l *lab, seed uint64) (faulty []probe.DropAnswer) 
 		var questions []*probe.Drops
 		longest := time.Duration(0)
 		for _, k := range suspects[ask:min(ask+6, len(suspects))] {
-			q, err := desk.Drops(l.Now().Model(), k, nil, 20)
+			q, err := scheduler.Drops(l.Now().Model(), k, nil, 20)
 			check(t, err)
-			d, err := desk.Start(q)
+			d, err := scheduler.Start(q)
 			check(t, err)
 			longest, questions = max(longest, d), append(questions, q)
 		}
@@ -199,7 +199,7 @@ func investigate(t testing.TB, l *lab, seed uint64) (faulty []probe.DropAnswer) 
 			if a := q.Answer(); a.Kind != probe.Passed && a.Kind != probe.Unreached {
 				faulty = append(faulty, a)
 			}
-			desk.Close(q)
+			scheduler.Close(q)
 		}
 	}
 	return faulty
@@ -241,9 +241,9 @@ func TestClaimNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestClaimLostMirrorsBlameNobody loses a fifth of the mirrors: no healthy flow
+// TestClaimLostMirrorsAreNoFault loses a fifth of the mirrors: no healthy flow
 // is called dropped.
-func TestClaimLostMirrorsBlameNobody(t *testing.T) {
+func TestClaimLostMirrorsAreNoFault(t *testing.T) {
 	for seed := range uint64(seeds) {
 		if l, found := healthy(t, seed, 0.2); len(found) > 0 || l.counters.MirrorsLost < 500 {
 			t.Errorf("seed %d: %d mirrors lost, found %+v; want many and nothing", seed, l.counters.MirrorsLost, found)

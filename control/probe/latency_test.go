@@ -41,15 +41,15 @@ func TestClaimLinkLatency(t *testing.T) {
 		check(t, l.AddFlows(flows))
 		cfg := probe.DefaultConfig()
 		cfg.Interval = 20 * time.Microsecond
-		desk, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+		scheduler, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 		check(t, err)
-		l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
-		q, err := desk.Latency(0, leaf, spine, stamps, uint32(trips))
+		l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
+		q, err := scheduler.Latency(0, leaf, spine, stamps, uint32(trips))
 		check(t, err)
 		l.Run(ms)
 		out := f.Node(leaf).PortsTo(spine)[0]
 		before := l.Port(model.Port{Node: leaf, Port: out}).TxData
-		took, err := desk.Start(q)
+		took, err := scheduler.Start(q)
 		check(t, err)
 		l.Run(ms + engine.Of(took))
 		load := float64(l.Port(model.Port{Node: leaf, Port: out}).TxData-before) * 8 / took.Seconds() / float64(links.Fabric.Rate)
@@ -82,16 +82,16 @@ func TestReplayRecoversATrace(t *testing.T) {
 	l := newLab(t, setup{fabric: f, seed: 2, loss: 0.2, linger: 20 * time.Microsecond})
 	check(t, l.AddFlows([]traffic.Flow{{Src: 0, Dst: 15, Bytes: 10_000, Priority: 3}}))
 	key, _ := l.FlowKey(0)
-	desk, err := probe.NewScheduler(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
+	scheduler, err := probe.NewScheduler(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
 	check(t, err)
-	l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
+	l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
 	l.Run(ms)
 	if l.counters.Traces > 0 {
 		t.Fatalf("%d traces; want none before the replay", l.counters.Traces)
 	}
-	q, err := desk.Replay(l.Now().Model(), key, 20)
+	q, err := scheduler.Replay(l.Now().Model(), key, 20)
 	check(t, err)
-	_, err = desk.Start(q)
+	_, err = scheduler.Start(q)
 	check(t, err)
 	l.Run(6 * ms)
 	got, n := q.Answer()
@@ -109,19 +109,19 @@ func TestReplayRecoversATrace(t *testing.T) {
 		}
 	}
 	// The captured frame can be replayed too.
-	again, err := desk.ReplayFrame(l.Now().Model(), got.Frame, 3)
+	again, err := scheduler.ReplayFrame(l.Now().Model(), got.Frame, 3)
 	check(t, err)
-	if _, err := desk.StartEvery(again, 0); err == nil {
+	if _, err := scheduler.StartEvery(again, 0); err == nil {
 		t.Error("probes are sent all at once")
 	}
-	if took, err := desk.StartEvery(again, 250*time.Microsecond); err != nil || took != 750*time.Microsecond {
+	if took, err := scheduler.StartEvery(again, 250*time.Microsecond); err != nil || took != 750*time.Microsecond {
 		t.Errorf("three probes, 250 µs apart, take %v (%v); want 750 µs", took, err)
 	}
 	l.Run(9 * ms)
 	if got, n := again.Answer(); got == nil || n == 0 || got.Key != key {
 		t.Errorf("%d traces of the frame's replay, %+v; want some of %v", n, got, key)
 	}
-	if _, err := desk.ReplayFrame(0, []byte("no frame"), 1); err == nil {
+	if _, err := scheduler.ReplayFrame(0, []byte("no frame"), 1); err == nil {
 		t.Error("bytes that are no frame are replayed")
 	}
 }
@@ -131,10 +131,10 @@ func TestProbeByFormat(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	check(t, err)
 	l := newLab(t, setup{fabric: f, seed: 2})
-	desk, err := probe.NewScheduler(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
+	scheduler, err := probe.NewScheduler(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
 	check(t, err)
-	l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
-	q, took, err := desk.StartSeries(0, "ip.src == h3,h0 && ip.dst == spine1,h15 && ip.proto == 6 && tcp.dstport == 80", 50*time.Microsecond, 30)
+	l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
+	q, took, err := scheduler.StartSeries(0, "ip.src == h3,h0 && ip.dst == spine1,h15 && ip.proto == 6 && tcp.dstport == 80", 50*time.Microsecond, 30)
 	check(t, err)
 	l.Run(engine.Of(took) + 3*ms)
 	a := q.Answer()
@@ -146,11 +146,11 @@ func TestProbeByFormat(t *testing.T) {
 	if h := a.Traces[0].Hops; h[2].Switch != spine || h[2].Depth != 2 || h[3].Depth != 1 {
 		t.Errorf("%+v; want a tunnel to spine1", h)
 	}
-	if _, _, err := desk.StartSeries(0, "ip.src == h3", time.Millisecond, 1); err == nil {
+	if _, _, err := scheduler.StartSeries(0, "ip.src == h3", time.Millisecond, 1); err == nil {
 		t.Error("a probe without destination is sent")
 	}
-	if desk.Unmatched != 0 {
-		t.Errorf("%d strange traces; want none", desk.Unmatched)
+	if scheduler.Unmatched != 0 {
+		t.Errorf("%d strange traces; want none", scheduler.Unmatched)
 	}
 }
 
@@ -168,12 +168,12 @@ func TestDeafSwitches(t *testing.T) {
 		}
 		cfg := probe.DefaultConfig()
 		cfg.Interval = 20 * time.Microsecond
-		desk, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+		scheduler, err := probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 		check(t, err)
-		l.keep = func(tr *trace.Trace) { desk.MatchTrace(tr) }
-		q, err := desk.Drops(0, model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(2).IPv4, SrcPort: 1, DstPort: 2, Proto: model.UDP}, nil, 10)
+		l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
+		q, err := scheduler.Drops(0, model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(2).IPv4, SrcPort: 1, DstPort: 2, Proto: model.UDP}, nil, 10)
 		check(t, err)
-		took, err := desk.Start(q)
+		took, err := scheduler.Start(q)
 		check(t, err)
 		l.Run(engine.Of(took) + 3*ms)
 		a := q.Answer()

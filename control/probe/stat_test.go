@@ -21,7 +21,7 @@ func slowAtLeast(k, n int64, p float64) float64 {
 	return sum
 }
 
-func TestAtLeastEqualsTwin(t *testing.T) {
+func TestAtLeastEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 200).Draw(t, "n")
 		k := rapid.Int64Range(0, n+1).Draw(t, "k")

@@ -169,7 +169,7 @@ func TestALoopThatDissolves(t *testing.T) {
 	}
 }
 
-func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
+func TestADeadlockCycleThatIsNotPolledAgain(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.RecheckTimeout = 10 * time.Millisecond })
 	x.deliver(90*ms, x.all(x.request(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
@@ -249,7 +249,7 @@ func TestSpoiledReports(t *testing.T) {
 	}
 }
 
-func TestComplaintsAreBounded(t *testing.T) {
+func TestDiagnosisRequestsAreBounded(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.MaxRequests = 2 })
 	x.request(1, 0)
 	x.request(1, 0)

@@ -195,7 +195,7 @@ func TestGetTrace(t *testing.T) {
 	}
 }
 
-func TestCountersOfOnesOwn(t *testing.T) {
+func TestCustomCounters(t *testing.T) {
 	l := newLab(t)
 	cfg := l.config()
 	cfg.MaxNamed, cfg.Analyzers = 2, 2
@@ -421,9 +421,9 @@ func TestStoreEvicts(t *testing.T) {
 	})
 }
 
-// TestFinishJudgesNothingUnderway: a run that ends while packets are in flight
+// TestFinishJudgesNothingInFlight: a run that ends while packets are in flight
 // does not make them lost.
-func TestFinishJudgesNothingUnderway(t *testing.T) {
+func TestFinishJudgesNothingInFlight(t *testing.T) {
 	l := newLab(t)
 	cfg := l.config()
 	cfg.KeepAll = true

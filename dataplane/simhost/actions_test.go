@@ -100,10 +100,10 @@ func TestClones(t *testing.T) {
 	}
 }
 
-// TestCloneOffTheWay sends copies of a flow's packets to switches that are not
+// TestCloneOffThePath sends copies of a flow's packets to switches that are not
 // on its path, where they must be routed afresh: packets remember the ports of
 // their flow's path, and a spine has fewer than a leaf.
-func TestCloneOffTheWay(t *testing.T) {
+func TestCloneOffThePath(t *testing.T) {
 	f, err := topo.LeafSpine(2, 2, 6, topo.DefaultLinks())
 	n := network(t, f, err, sim.DefaultConfig())
 	add(t, n, traffic.Flow{Src: 0, Dst: 5, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps, Start: 1000})

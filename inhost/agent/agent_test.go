@@ -60,7 +60,7 @@ func TestShortQueueIsSeen(t *testing.T) {
 	}
 }
 
-func TestAgeTellsOfADeadlock(t *testing.T) {
+func TestAgeDetectsADeadlock(t *testing.T) {
 	a := newAgent(t, func(c *Config) { c.RTTLimit = 50 * time.Microsecond })
 	a.StartFlow(0, key(1), FlowExpectation{})
 	a.OnSent(10*µs, key(1), 1000)

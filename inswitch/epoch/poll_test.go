@@ -83,7 +83,7 @@ func TestReportsHoldWhatPollsFollow(t *testing.T) {
 	}
 }
 
-func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
+func TestAVisitOnTheVictimsPathDoesNotHideTheCause(t *testing.T) {
 	r := newRig(t, DefaultConfig())
 	r.route = 2
 	r.pause(0, 2, 3, time.Millisecond)

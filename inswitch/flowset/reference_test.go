@@ -96,9 +96,9 @@ func (w *reference) check(t tb, at name, f *flowset) {
 	}
 }
 
-// TestProgramEqualsTwin shows random packets to a program and to a map, and
+// TestProgramEqualsReference shows random packets to a program and to a map, and
 // compares every flowset that the program exports with the map's flows.
-func TestProgramEqualsTwin(t *testing.T) {
+func TestProgramEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := tiny()
 		cfg.PerPort = rapid.Bool().Draw(t, "per port")

@@ -134,7 +134,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func TestReportTellsAll(t *testing.T) {
+func TestReportHoldsAllFields(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.SampleOneIn, cfg.List, cfg.Lists = 1, 100, 8
 	r := newRig(t, 9, cfg)

@@ -112,7 +112,7 @@ func drawRule(t *rapid.T) (r Rule) {
 	return r
 }
 
-func TestTableDecidesAsTheTwinDoes(t *testing.T) {
+func TestTableDecidesAsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := make([]Rule, rapid.IntRange(0, MaxRules).Draw(t, "rules"))
 		for i := range rules {

@@ -195,7 +195,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-func TestBeaconTellsTheNextNumber(t *testing.T) {
+func TestBeaconHoldsTheNextNumber(t *testing.T) {
 	cfg := DefaultConfig(7, 10)
 	r := must(t, cfg)
 	r.Tick(model.Time(time.Hour))

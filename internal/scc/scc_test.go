@@ -57,7 +57,7 @@ func TestComponentsEqualReference(t *testing.T) {
 	})
 }
 
-func TestComponentsOfALongWay(t *testing.T) {
+func TestComponentsOfALongPath(t *testing.T) {
 	const n = 1 << 20
 	got := Components(n, slices.Values([]int32{0}), func(node int32, list []int32) []int32 { return append(list, (node+1)%n) })
 	if len(got) != 1 || len(got[0]) != n {

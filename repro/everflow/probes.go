@@ -20,8 +20,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// desk returns a lab's scheduler for guided probes.
-func (l *lab) desk(cfg probe.Config, into **probe.Scheduler) (err error) {
+// scheduler returns a lab's scheduler for guided probes.
+func (l *lab) scheduler(cfg probe.Config, into **probe.Scheduler) (err error) {
 	*into, err = probe.NewScheduler(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 	return err
 }
@@ -100,15 +100,15 @@ var dropKinds = claim.Claim{
 
 // probeDrops injects a fault into a switch on a flow's path and probes the flow.
 func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
-	var desk *probe.Scheduler
+	var scheduler *probe.Scheduler
 	l, err := newLab(setup{
 		seed: seed, loss: loss, linger: 20 * time.Microsecond,
-		closed: func(t *trace.Trace) { desk.MatchTrace(t) },
+		closed: func(t *trace.Trace) { scheduler.MatchTrace(t) },
 	})
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
-	if err := l.desk(probe.DefaultConfig(), &desk); err != nil {
+	if err := l.scheduler(probe.DefaultConfig(), &scheduler); err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
 	src, dst := l.rng.IntN(4), 4+l.rng.IntN(12) // of different pods
@@ -128,11 +128,11 @@ func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (
 		return probe.DropAnswer{}, 0, err
 	}
 	l.Run(2 * ms)
-	q, err := desk.Drops(l.Now().Model(), key, nil, 40)
+	q, err := scheduler.Drops(l.Now().Model(), key, nil, 40)
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
-	took, err := desk.Start(q)
+	took, err := scheduler.Start(q)
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
@@ -213,13 +213,13 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	}
 	leaf, _ := f.ByName("leaf0")
 	spine, _ := f.ByName("spine0")
-	var desk *probe.Scheduler
+	var scheduler *probe.Scheduler
 	var errs [2][]float64
 	oneWay := time.Duration(0)
 	l, err := newLab(setup{
 		fabric: f, seed: seed,
 		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 50 }, closed: func(t *trace.Trace) {
-			if desk.MatchTrace(t) {
+			if scheduler.MatchTrace(t) {
 				return
 			}
 			for i := range t.Hops[:len(t.Hops)-1] {
@@ -248,15 +248,15 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	}
 	cfg := probe.DefaultConfig()
 	cfg.Interval = 20 * time.Microsecond
-	if err := l.desk(cfg, &desk); err != nil {
+	if err := l.scheduler(cfg, &scheduler); err != nil {
 		return 0, 0, passive, err
 	}
 	l.Run(ms)
-	q, err := desk.Latency(l.Now().Model(), leaf, spine, stamps, count)
+	q, err := scheduler.Latency(l.Now().Model(), leaf, spine, stamps, count)
 	if err != nil {
 		return 0, 0, passive, err
 	}
-	took, err := desk.Start(q)
+	took, err := scheduler.Start(q)
 	if err != nil {
 		return 0, 0, passive, err
 	}

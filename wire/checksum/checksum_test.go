@@ -29,7 +29,7 @@ func TestOfRFC1071Example(t *testing.T) {
 	}
 }
 
-func TestOfEqualsSlowTwin(t *testing.T) {
+func TestSumEqualsSlowReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "in")
 		cut := 2 * rapid.IntRange(0, len(in)/2).Draw(t, "cut")

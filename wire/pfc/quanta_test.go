@@ -69,7 +69,7 @@ func slowQuanta(d time.Duration, r model.Rate) Quanta {
 	return Quanta(q.Int64())
 }
 
-func TestQuantaOfEqualsSlowTwin(t *testing.T) {
+func TestQuantaEqualsSlowReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Min(0).Draw(t, "duration"))
 		r := model.Rate(rapid.Int64Range(1, int64(2*model.Tbps)).Draw(t, "rate"))

@@ -165,7 +165,7 @@ func drawIP(t *rapid.T) []byte {
 	return p
 }
 
-func TestICRCEqualsSlowTwin(t *testing.T) {
+func TestICRCEqualsSlowReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawIP(t)
 		if got, err := ICRC(p); got != slowICRC(p) || err != nil {
