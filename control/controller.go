@@ -8,10 +8,12 @@ import (
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/flowfindings"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/control/probe"
@@ -37,6 +39,7 @@ type Config struct {
 	Causes    rootcause.Config
 	Probes    probe.Config
 	Incidents incident.Config
+	Findings  flowfindings.Config // bounds the log of flow findings
 
 	// SampleInterval is how often ports are sampled for the store.
 	SampleInterval time.Duration
@@ -80,6 +83,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Causes:         rootcause.DefaultConfig(in),
 		Probes:         probe.DefaultConfig(),
 		Incidents:      incident.DefaultConfig(),
+		Findings:       flowfindings.DefaultConfig(),
 		SampleInterval: time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
 		SilentAfter: 100 * time.Millisecond,
 		// Switches take a tenth of a second to export their epochs.
@@ -130,6 +134,8 @@ type Controller struct {
 	ports      *portwatch.Watch
 	traces     *tracewatch.Watch
 	correlator *incident.Correlator
+	findings   *flowfindings.Log
+	lossSlots  map[loss.Segment]lossSlots // of losses that the findings do not have yet
 	prober     *probe.Scheduler
 	diagnoser  *rootcause.Diagnoser
 
@@ -215,6 +221,9 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.correlator, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
+	c.lossSlots = map[loss.Segment]lossSlots{}
+	c.findings, e = flowfindings.New(cfg.Findings)
+	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot)
 	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)
@@ -289,6 +298,9 @@ func (c *Controller) Tick(now model.Time) {
 func (c *Controller) Flush() {
 	for _, s := range c.flows.Flush(c.now) {
 		c.processSlot(s)
+	}
+	if c.balanceWindow.slots > 0 {
+		c.endWindow() // too short for evidence
 	}
 	c.traces.Finish()
 	c.recordVerdicts(c.diagnoser.Flush())

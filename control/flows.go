@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -17,8 +18,20 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// balanceWindow is how many slots of the present window have passed.
-type balanceWindow struct{ slots int }
+// balanceWindow is how many slots of the present window have passed, and the first
+// and last of them.
+type balanceWindow struct {
+	slots       int
+	first, last int64
+	length      time.Duration
+}
+
+func (w *balanceWindow) addSlot(m *paths.Map) {
+	if w.slots == 0 {
+		w.first = m.Slot
+	}
+	w.slots, w.last, w.length = w.slots+1, m.Slot, m.Length
+}
 
 // processSlot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) processSlot(s *flowwatch.Slot) {
@@ -30,12 +43,22 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	}
 	c.addLossEvidence(s)
 	c.addPauseEvidence(left, s.Map)
-	if c.balanceWindow.slots++; c.balanceWindow.slots >= c.cfg.BalanceSlots {
-		c.balanceWindow.slots = 0
-		c.addImbalanceEvidence(c.flows.Balance.TakeImbalances(), s.Map)
-		c.flows.Loss.TakeLinks() // by link; events are used instead
-		c.flows.Sizes.Reset()
+	c.logSlot(s)
+	if c.balanceWindow.addSlot(s.Map); c.balanceWindow.slots >= c.cfg.BalanceSlots {
+		c.addImbalanceEvidence(c.endWindow(), s.Map)
 	}
+}
+
+// endWindow logs what a window of slots shows, begins a new one, and returns the
+// ECMP imbalance.
+func (c *Controller) endWindow() []load.Imbalance {
+	w := c.balanceWindow
+	c.balanceWindow = balanceWindow{}
+	list := c.flows.Balance.TakeImbalances()
+	// Links are logged only: evidence is made of loss events, which come earlier.
+	c.logWindow(w, c.flows.Loss.TakeLinks(), list)
+	c.flows.Sizes.Reset()
+	return list
 }
 
 // flowRecords adds records of the flows of a slot, each with its path.
@@ -92,6 +115,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 		e.Cause = anomaly.WrongRoute
 		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
+	c.logPath(f, m, e.Cause == anomaly.Stall)
 	c.addEvidence(e)
 }
 

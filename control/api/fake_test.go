@@ -342,6 +342,18 @@ func (k *fake) AddCounter(_ context.Context, r CounterRequest) (Counter, error) 
 	return c, nil
 }
 
+// FlowFindings has one finding, 10 s ago.
+func (k *fake) FlowFindings(from, to time.Time) (f FlowFindings) {
+	at := FindingTime{First: epoch0.Add(-10 * time.Second), Last: epoch0.Add(-9 * time.Second), Slots: 100}
+	if at.First.Before(to) && at.Last.After(from) {
+		f.Paths = []PathFinding{{
+			Kind: "loop", Confirmed: true, FindingTime: at, At: PortRef{Node: "tor1"}, Switches: []string{"tor1", "leaf0"},
+			AffectedFlows: AffectedFlows{Flows: []model.FlowKey{k.flow(1)}},
+		}}
+	}
+	return f
+}
+
 func (k *fake) BuiltInCounters() []Counter { return []Counter{{Name: "traces"}} }
 
 func (k *fake) BuiltInCounter(name string, from, _ time.Time) ([]CounterPoint, error) {
@@ -378,7 +390,8 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	cfg := DefaultConfig()
 	deps := Deps{
 		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
-		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
+		FlowAnalyses: k,
+		Build:        Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	for _, c := range change {
 		c(&cfg, &deps)

@@ -67,6 +67,11 @@ func calls(k *fake) []call {
 		{"get-flow", "GET", "/flows/" + url.PathEscape("tcp 9.9.9.9:1 > 8.8.8.8:2"), "", 200},
 		{"get-flow", "GET", "/flows/nonsense", "", 422},
 		{"get-flow", "GET", "/flows/-", "", 422},
+		{"list-flow-findings", "GET", "/flow-findings", "", 200},
+		{"list-flow-findings", "GET", "/flow-findings?last=1s", "", 200},
+		{"list-flow-findings", "GET", "/flow-findings?last=never", "", 422},
+		{"list-flow-findings", "GET", "/flow-findings?from=2026-01-02T15:04:05Z&to=2026-01-02T15:04:00Z", "", 422},
+		{"list-flow-findings", "GET", "/flow-findings?limit=3", "", 422},
 		{"list-traces", "GET", "/traces?end=lost&limit=3&filter=" + url.QueryEscape("udp.port == 4001 && hop.switch == "+sw), "", 200},
 		{"get-trace", "GET", "/traces/1", "", 200},
 		{"get-trace", "GET", "/traces/99999", "", 404},
@@ -265,7 +270,7 @@ func TestOperationalRoutes(t *testing.T) {
 // TestMissingBackends: without a backend its routes return 404 or 501.
 func TestMissingBackends(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) {
-		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser = nil, nil, nil, nil, nil
+		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser, d.FlowAnalyses = nil, nil, nil, nil, nil, nil
 	})
 	for _, c := range []call{
 		{"", "GET", "/faults/kinds", "", 404},
@@ -275,6 +280,7 @@ func TestMissingBackends(t *testing.T) {
 		{"", "GET", "/probes", "", 501},
 		{"", "GET", "/marks", "", 501},
 		{"", "GET", "/counters", "", 501},
+		{"", "GET", "/flow-findings", "", 501},
 		{"", "POST", "/slow-flows", `{"flow":"udp 10.0.0.2:1 > 10.0.0.3:2"}`, 501},
 	} {
 		if w := do(s.Handler(), c.method, Prefix+c.path, c.body); w.Code != c.status {

@@ -30,6 +30,7 @@ type Deps struct {
 	Marker       Marker
 	CounterAdmin CounterAdmin
 	Diagnoser    Diagnoser
+	FlowAnalyses FlowAnalyses
 	Lab          Lab
 
 	Console fs.FS                // the console, with index.html at its root
@@ -123,7 +124,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.traceRoutes,
+		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowFindingRoutes, s.traceRoutes,
 		s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes, s.faultRoutes, s.healthRoutes, s.filterRoutes,
 		s.slowFlowRoutes, s.eventRoutes,
 	} {

@@ -77,6 +77,12 @@ func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.
 	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)
 }
 
+// FlowFindings returns what the flow analyses found in a time range: forwarding
+// faults, losses by link, ECMP imbalance, bursts.
+func (c *Client) FlowFindings(ctx context.Context, r api.Range) (api.FlowFindings, error) {
+	return callJSON[api.FlowFindings](ctx, c, "GET", "/flow-findings", queryParams(r), nil)
+}
+
 // Traces lists packet traces, newest first.
 func (c *Client) Traces(ctx context.Context, q api.TracesQuery) (api.Page[api.TraceSummary], error) {
 	return callJSON[api.Page[api.TraceSummary]](ctx, c, "GET", "/traces", queryParams(q), nil)
