@@ -29,15 +29,16 @@ func (a *app) flowsCommand() *cobra.Command {
 		Use:   "flows [FILE]",
 		Short: "List flows with paths, rates and losses; show one hop by hop",
 		Long: `List the flows that the switches counted (telemetry of kind flowset) in a time
-range: path, rate and losses. --flow shows one of them hop by hop, and its path in
-every slot.
+range: path, rate and losses. Below them it lists what the flow analyses found in
+that range: forwarding faults, losses by link, ECMP imbalance, bursts and periodic
+senders. --flow shows one flow hop by hop, and its path in every slot.
 
 With FILE it runs that scenario in the simulator and lists its flows, and the
 incidents that Weft found from the reports of the switches alone. Otherwise it
 queries a controller (--server).
 
-With FILE the exit code is 3 if there was a forwarding loop, a blackhole or a wrong
-route.`,
+With FILE the exit code is 3 if a forwarding loop, a black hole or a wrong route is
+confirmed.`,
 		Example: `  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443
   weft flows examples/flow-faults.yaml
@@ -82,6 +83,13 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return t.explain(err)
 	}
 	out := flowList{FlowPage: page}
+	r := f.query.Range
+	if f.query.After != "" { // the range is that of the page
+		r = api.Range{From: page.CoveredFrom, To: page.CoveredTo}
+	}
+	if out.Findings, err = t.FlowFindings(cmd.Context(), r); err != nil {
+		return t.explain(err)
+	}
 	if out.Incidents, err = t.runIncidents(cmd.Context()); err != nil {
 		return err
 	}
@@ -90,13 +98,18 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	} else {
 		err = out.print(cmd.OutOrStdout(), t)
 	}
+	if t.isScenario() && hasForwardingFault(&out.Findings) {
+		return errors.Join(err, errFault)
+	}
 	return errors.Join(err, faultIf(out.Incidents, "loop", "blackhole", "wrong-route"))
 }
 
-// flowList is a page of flows and, of a scenario, the incidents of its run.
+// flowList is a page of flows, the findings of the flow analyses and, of a scenario,
+// the incidents of its run.
 type flowList struct {
 	api.FlowPage
-	Incidents []api.Incident `json:"incidents,omitempty"`
+	Findings  api.FlowFindings `json:"findings"`
+	Incidents []api.Incident   `json:"incidents,omitempty"`
 }
 
 func (l *flowList) print(w io.Writer, t *target) error {
@@ -110,6 +123,9 @@ func (l *flowList) print(w io.Writer, t *target) error {
 		fmt.Fprintf(w, "%d more flows are not listed; --top lists more\n", l.Omitted)
 	}
 	printNext(w, l.Next)
+	if err := printFlowFindings(w, t, &l.Findings); err != nil {
+		return err
+	}
 	return t.printRunIncidents(w, l.Incidents)
 }
 
