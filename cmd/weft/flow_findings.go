@@ -79,7 +79,8 @@ func linkLossRows(list []api.LinkLoss) (rows table) {
 		if l.To != nil {
 			to = l.To.String()
 		}
-		rows.row(l.From, to, l.LostPackets, l.SentPackets, flowCount(&l.AffectedFlows), strings.ReplaceAll(l.Pattern, "-", " "))
+		rows.row(l.From, to, l.LostPackets, l.SentPackets, flowCount(&l.AffectedFlows),
+			strings.ReplaceAll(l.Pattern, "-", " "))
 	}
 	return rows
 }
@@ -101,7 +102,8 @@ func burstRows(t *target, list []api.MicroburstFinding) (rows table) {
 	rows.row("PORT", "START", "END", "LOAD", "FLOWS", "NEW FLOWS")
 	for i := range list {
 		b := &list[i]
-		rows.row(b.Port, t.clock(b.First), t.clock(b.Last), model.FormatShare(b.LoadShare), flowCount(&b.AffectedFlows), b.NewFlows)
+		rows.row(b.Port, t.clock(b.First), t.clock(b.Last), model.FormatShare(b.LoadShare),
+			flowCount(&b.AffectedFlows), b.NewFlows)
 	}
 	return rows
 }

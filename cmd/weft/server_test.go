@@ -92,6 +92,7 @@ func TestQueryCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.says(`blackhole`, "incidents", "--cause", "blackhole")
+	k.says(`^black hole +leaf0 .* confirmed$`, "flows", "--top", "1")
 
 	page := asJSON[api.FlowPage](k, "flows", "--top", "3", "--sort", "packets")
 	if len(page.Items) != 3 || page.Items[0].Packets < page.Items[2].Packets {

@@ -35,7 +35,8 @@ func TestFlowFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := got.Paths[0]
-	if f.Kind != "loop" || f.At.Node != "tor1" || len(f.Flows) != 1 || f.Flows[0] != k.flow(1) || f.Last.Sub(f.First) != time.Second {
+	if f.Kind != "loop" || f.At.Node != "tor1" || len(f.Flows) != 1 || f.Flows[0] != k.flow(1) ||
+		f.Last.Sub(f.First) != time.Second {
 		t.Errorf("finding %+v; want the loop of one flow", f)
 	}
 }

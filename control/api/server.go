@@ -124,9 +124,9 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowFindingRoutes, s.traceRoutes,
-		s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes, s.faultRoutes, s.healthRoutes, s.filterRoutes,
-		s.slowFlowRoutes, s.eventRoutes,
+		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes,
+		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes,
+		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {
 		add()
 	}

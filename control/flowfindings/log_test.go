@@ -58,7 +58,8 @@ func checkSame(t *testing.T, got, want any) {
 // Another location, and a stall, are separate rows.
 func TestPathRows(t *testing.T) {
 	l := newLog(t, DefaultConfig())
-	hole := api.PathFinding{Kind: "blackhole", At: leaf, FindingTime: slots(3, 3), AffectedFlows: flows(4, 1), PassedFlows: 7}
+	hole := api.PathFinding{Kind: "blackhole", At: leaf, FindingTime: slots(3, 3), AffectedFlows: flows(4, 1)}
+	hole.PassedFlows = 7
 	l.AddPath(hole)
 	hole.FindingTime, hole.AffectedFlows, hole.Confirmed, hole.PassedFlows = slots(4, 4), flows(9, 4), true, 5
 	hole.Next = &tor
@@ -74,7 +75,8 @@ func TestPathRows(t *testing.T) {
 	at := slots(3, 6)
 	at.Slots = 3
 	want := api.PathFinding{
-		Kind: "blackhole", Confirmed: true, At: leaf, Next: &tor, FindingTime: at, AffectedFlows: flows(1, 4, 9), PassedFlows: 7,
+		Kind: "blackhole", Confirmed: true, At: leaf, Next: &tor, FindingTime: at,
+		AffectedFlows: flows(1, 4, 9), PassedFlows: 7,
 	}
 	checkSame(t, all(l).Paths, []api.PathFinding{want, stall, loop})
 	// A result is a copy.
@@ -118,14 +120,26 @@ func TestLossRows(t *testing.T) {
 func TestLoadRows(t *testing.T) {
 	l := newLog(t, DefaultConfig())
 	ports := []api.PortShare{{PortRef: leaf, Flows: 9, Packets: 90}}
-	l.AddImbalance(api.ECMPImbalance{Switch: "leaf0", FindingTime: slots(0, 4), Cause: "burst", Ratio: 1.6, Heavy: flows(1).Flows, Ports: ports})
-	l.AddImbalance(api.ECMPImbalance{Switch: "leaf0", FindingTime: slots(5, 9), Cause: "hash", Ratio: 2, Ports: ports})
-	l.AddImbalance(api.ECMPImbalance{Switch: "leaf0", FindingTime: slots(10, 14), Cause: "burst", Ratio: 1.5, Ports: ports})
-	l.AddImbalance(api.ECMPImbalance{Switch: "leaf1", FindingTime: slots(5, 9), Cause: "hash", Ratio: 3, Ports: ports})
-	l.AddBurst(api.MicroburstFinding{Port: tor, FindingTime: slots(2, 3), LoadShare: .5, AffectedFlows: flows(2, 1)})
+	l.AddImbalance(api.ECMPImbalance{
+		Switch: "leaf0", FindingTime: slots(0, 4), Cause: "burst", Ratio: 1.6, Heavy: flows(1).Flows, Ports: ports,
+	})
+	l.AddImbalance(api.ECMPImbalance{
+		Switch: "leaf0", FindingTime: slots(5, 9), Cause: "hash", Ratio: 2, Ports: ports,
+	})
+	l.AddImbalance(api.ECMPImbalance{
+		Switch: "leaf0", FindingTime: slots(10, 14), Cause: "burst", Ratio: 1.5, Ports: ports,
+	})
+	l.AddImbalance(api.ECMPImbalance{
+		Switch: "leaf1", FindingTime: slots(5, 9), Cause: "hash", Ratio: 3, Ports: ports,
+	})
+	l.AddBurst(api.MicroburstFinding{
+		Port: tor, FindingTime: slots(2, 3), LoadShare: .5, AffectedFlows: flows(2, 1),
+	})
 	l.AddBurst(api.MicroburstFinding{Port: tor, FindingTime: slots(8, 8), LoadShare: .4, AffectedFlows: flows(1)})
 	l.AddPeriodicSender(api.PeriodicSender{Port: tor, Source: "10.0.0.2", FindingTime: slots(8, 8), Bursts: 5})
-	l.AddPeriodicSender(api.PeriodicSender{Port: tor, Source: "10.0.0.2", FindingTime: slots(12, 12), Bursts: 6, MeanShare: .1})
+	l.AddPeriodicSender(api.PeriodicSender{
+		Port: tor, Source: "10.0.0.2", FindingTime: slots(12, 12), Bursts: 6, MeanShare: .1,
+	})
 	got := all(l)
 	if im := got.Imbalances; len(im) != 2 || im[0].Switch != "leaf1" || im[1].Ratio != 2 || im[1].Cause != "hash" ||
 		len(im[1].Heavy) != 0 || im[1].FindingTime != slots(0, 14) {
@@ -134,8 +148,8 @@ func TestLoadRows(t *testing.T) {
 	if b := got.Bursts; len(b) != 2 || b[0].LoadShare != .5 || b[1].LoadShare != .4 {
 		t.Errorf("bursts %+v; want two", b)
 	}
-	if p := got.PeriodicSenders; len(p) != 1 || p[0].Bursts != 6 || p[0].MeanShare != .1 || p[0].First != slots(8, 8).First ||
-		p[0].Last != slots(12, 12).Last {
+	if p := got.PeriodicSenders; len(p) != 1 || p[0].Bursts != 6 || p[0].MeanShare != .1 ||
+		p[0].First != slots(8, 8).First || p[0].Last != slots(12, 12).Last {
 		t.Errorf("periodic senders %+v; want one, of 6 bursts", p)
 	}
 }
@@ -147,7 +161,9 @@ func TestRange(t *testing.T) {
 	cfg.MaxSpan = 10 * slot
 	l := newLog(t, cfg)
 	for i := range 30 {
-		l.AddLoss(api.LinkLoss{From: leaf, FindingTime: slots(i, i), LostPackets: 1, SentPackets: 2, AffectedFlows: flows(i / 10)})
+		l.AddLoss(api.LinkLoss{
+			From: leaf, FindingTime: slots(i, i), LostPackets: 1, SentPackets: 2, AffectedFlows: flows(i / 10),
+		})
 	}
 	for _, tc := range []struct {
 		from, to int // slots
@@ -174,7 +190,9 @@ func TestRange(t *testing.T) {
 func TestBounds(t *testing.T) {
 	l := newLog(t, Config{MaxRows: 3, MaxFlows: 2, MaxSpan: time.Minute})
 	hole := func(port model.PortID, at api.FindingTime, f api.AffectedFlows) {
-		l.AddPath(api.PathFinding{Kind: "blackhole", At: api.PortRef{Node: "leaf0", Port: port}, FindingTime: at, AffectedFlows: f})
+		l.AddPath(api.PathFinding{
+			Kind: "blackhole", At: api.PortRef{Node: "leaf0", Port: port}, FindingTime: at, AffectedFlows: f,
+		})
 	}
 	hole(1, slots(0, 0), flows(1))
 	hole(2, slots(1, 1), flows(1))

@@ -164,6 +164,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/flow-findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Findings of the flow analyses: forwarding faults, losses by link, ECMP imbalance, bursts */
+        get: operations["list-flow-findings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/flows": {
         parameters: {
             query?: never;
@@ -672,6 +689,37 @@ export interface components {
             victim: components["schemas"]["FlowRef"];
             victims: components["schemas"]["FlowRef"][];
         };
+        ECMPImbalance: {
+            /**
+             * @description hash: flows are spread less evenly than by a random hash; burst: some flows are much larger
+             * @enum {string}
+             */
+            cause: "hash" | "burst";
+            /**
+             * Format: date-time
+             * @description Start of the first slot
+             */
+            first: string;
+            /** @description Largest flows of the busiest port, largest first, for cause burst; at most as many as the controller keeps of a finding */
+            heavy_flows: string[];
+            /**
+             * Format: date-time
+             * @description End of the last slot
+             */
+            last: string;
+            ports: components["schemas"]["PortShare"][];
+            /**
+             * Format: double
+             * @description Packets of the busiest port, divided by the mean
+             */
+            ratio: number;
+            /**
+             * Format: int64
+             * @description Slots with the finding; of losses those in which the packets may have been lost
+             */
+            slots: number;
+            switch: string;
+        };
         ErrorDetail: {
             /** @description Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id' */
             location?: string;
@@ -888,6 +936,27 @@ export interface components {
             src?: string;
             /** @description Newest first */
             traces: components["schemas"]["TraceSummary"][];
+        };
+        FlowFindings: {
+            /** @description Microbursts, oldest first */
+            bursts: components["schemas"]["MicroburstFinding"][];
+            /** Format: date-time */
+            from: string;
+            /** @description Equal-cost ports with unequal loads, highest ratio first */
+            imbalances: components["schemas"]["ECMPImbalance"][];
+            /** @description Losses by link, most packets first */
+            losses: components["schemas"]["LinkLoss"][];
+            /**
+             * Format: int64
+             * @description Findings that the controller has evicted since it started; 0 if all of them ended before the range
+             */
+            omitted: number;
+            /** @description Forwarding faults, oldest first */
+            paths: components["schemas"]["PathFinding"][];
+            /** @description Senders that burst at even intervals, oldest first */
+            periodic_senders: components["schemas"]["PeriodicSender"][];
+            /** Format: date-time */
+            to: string;
         };
         FlowHop: {
             /**
@@ -1186,6 +1255,43 @@ export interface components {
             /** Format: int64 */
             rate_bps: number;
         };
+        LinkLoss: {
+            /**
+             * Format: date-time
+             * @description Start of the first slot
+             */
+            first: string;
+            /** @description Ascending */
+            flows: string[];
+            /** @description There were more flows than the controller keeps of a finding */
+            flows_truncated: boolean;
+            /** @description Egress port; without a number if unknown */
+            from: components["schemas"]["PortRef"];
+            /**
+             * Format: date-time
+             * @description End of the last slot
+             */
+            last: string;
+            /** Format: int64 */
+            lost_packets: number;
+            /**
+             * @description scattered: as many flowlets as random drops would affect; selective: few flowlets, with high loss; whole-path: counters do not show the link, from and to are the first and the last switch
+             * @enum {string}
+             */
+            pattern: "scattered" | "selective" | "whole-path";
+            /**
+             * Format: int64
+             * @description Of the flowlets that ended while the link lost packets
+             */
+            sent_packets: number;
+            /**
+             * Format: int64
+             * @description Slots with the finding; of losses those in which the packets may have been lost
+             */
+            slots: number;
+            /** @description Ingress port; absent if no switch saw the packets again */
+            to?: components["schemas"]["PortRef"];
+        };
         Mark: {
             /** Format: date-time */
             begin: string;
@@ -1219,6 +1325,45 @@ export interface components {
             flow?: string;
             /** @description Mark all packets that this host sends */
             host?: string;
+            /** @description With filter: only these hosts mark packets; default: all hosts */
+            hosts?: string[];
+        };
+        MicroburstFinding: {
+            /**
+             * Format: date-time
+             * @description Start of the first slot
+             */
+            first: string;
+            /** @description Ascending */
+            flows: string[];
+            /** @description There were more flows than the controller keeps of a finding */
+            flows_truncated: boolean;
+            /**
+             * Format: date-time
+             * @description End of the last slot
+             */
+            last: string;
+            /**
+             * Format: double
+             * @description Load in the first slot, as a share of the port's rate
+             */
+            load_share: number;
+            /**
+             * Format: int64
+             * @description Flows not seen at this port in the slot before
+             */
+            new_flows: number;
+            port: components["schemas"]["PortRef"];
+            /**
+             * Format: int64
+             * @description Slots with the finding; of losses those in which the packets may have been lost
+             */
+            slots: number;
+            /**
+             * Format: double
+             * @description Median load of the slots before
+             */
+            usual_share: number;
         };
         MissingEvidence: {
             /** @description The controller has requested it */
@@ -1420,6 +1565,78 @@ export interface components {
              */
             weight: number;
         };
+        PathFinding: {
+            /** @description Switch that saw the packets last, and their egress port if known; of a loop the switch where they enter */
+            at: components["schemas"]["PortRef"];
+            /** @description Nothing harmless explains it; false: suspected */
+            confirmed: boolean;
+            /**
+             * Format: date-time
+             * @description Start of the first slot
+             */
+            first: string;
+            /** @description Ascending */
+            flows: string[];
+            /** @description There were more flows than the controller keeps of a finding */
+            flows_truncated: boolean;
+            /** @enum {string} */
+            kind: "loop" | "blackhole" | "silent-link" | "wrong-route";
+            /**
+             * Format: date-time
+             * @description End of the last slot
+             */
+            last: string;
+            /** @description Where they should have arrived; absent if that switch does not report */
+            next?: components["schemas"]["PortRef"];
+            /**
+             * Format: int64
+             * @description Flows that got through the same port in the first slot; of a wrong route those that the switch sent as intended
+             */
+            passed_flows: number;
+            /**
+             * Format: int64
+             * @description Slots with the finding; of losses those in which the packets may have been lost
+             */
+            slots: number;
+            /** @description PFC paused the port: its packets were stuck, not dropped */
+            stalled: boolean;
+            /** @description Switches of a loop, in path order */
+            switches: string[];
+        };
+        PeriodicSender: {
+            /** Format: int64 */
+            bursts: number;
+            /**
+             * Format: date-time
+             * @description Start of the first slot
+             */
+            first: string;
+            /**
+             * Format: date-time
+             * @description End of the last slot
+             */
+            last: string;
+            /**
+             * Format: double
+             * @description Load in a burst's slot, as a share of the port's rate
+             */
+            load_share: number;
+            /**
+             * Format: double
+             * @description Mean load from the first to the last burst
+             */
+            mean_share: number;
+            /** Format: int64 */
+            period_ns: number;
+            port: components["schemas"]["PortRef"];
+            /**
+             * Format: int64
+             * @description Slots with the finding; of losses those in which the packets may have been lost
+             */
+            slots: number;
+            /** @description Address of the sender */
+            source: string;
+        };
         PortPoint: {
             /** Format: int64 */
             latency_ns: number;
@@ -1472,6 +1689,22 @@ export interface components {
             step_ns: number;
             /** Format: date-time */
             to: string;
+        };
+        PortShare: {
+            /** Format: int64 */
+            flows: number;
+            /** @description Interface name, e.g. Ethernet8 */
+            interface?: string;
+            node: string;
+            /** Format: int64 */
+            packets: number;
+            /** @description Node at the other end */
+            peer?: string;
+            /**
+             * Format: int32
+             * @description Port number, from 1; in a request, alternative to interface
+             */
+            port?: number;
         };
         PortState: {
             /**
@@ -2415,6 +2648,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FilterCheck"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "list-flow-findings": {
+        parameters: {
+            query?: {
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
+                from?: string;
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
+                to?: string;
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
+                last?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowFindings"];
                 };
             };
             /** @description Error */
