@@ -80,7 +80,7 @@ func (f *Backend) markScope(r *api.MarkRequest) (servers []string, text string) 
 	case r.Host != "":
 		return []string{r.Host}, ""
 	case r.Filter != "":
-		return nil, r.Filter
+		return r.Hosts, r.Filter
 	}
 	if id, ok := f.c.fabric.ByAddr(r.Flow.Src); ok {
 		servers = []string{f.c.nodeName(id)}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/portwatch"
@@ -95,6 +96,15 @@ func labelCoverage(windows []portwatch.Window) *float64 {
 	}
 	share := float64(labelled) / float64(active)
 	return &share
+}
+
+// LabelStats returns the counters of labels, the sum of all windows of label coverage
+// that are kept, and the newest window.
+func (c *Controller) LabelStats() (s portwatch.Stats, sum coverage.Window, newest portwatch.Window) {
+	if list := c.ports.Windows(); len(list) > 0 {
+		newest = list[len(list)-1]
+	}
+	return c.ports.Stats(), c.ports.Coverage(), newest
 }
 
 // incidentReason is why an incident affects a node; empty if it does not.

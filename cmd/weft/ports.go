@@ -30,6 +30,7 @@ type portsFlags struct {
 	congested  string
 	silent     time.Duration
 	adaptive   bool
+	window     time.Duration
 }
 
 func (a *app) portsCommand() *cobra.Command {
@@ -45,15 +46,17 @@ counters.
 depth. --heat draws a heatmap of all ports over time. --silent lists ports that carry
 traffic, but that labels have not reported for a time (exit code 3 if there are any).
 
-With FILE it runs that scenario in the simulator. Otherwise it queries a controller
-(--server).`,
+With FILE it runs that scenario in the simulator, and also prints how many ports
+labels reported, and the label overhead: the bandwidth of labels on the links and of
+their reports to the collector. Otherwise it queries a controller (--server).`,
 		Example: `  weft ports --server http://127.0.0.1:8080
   weft ports --port leaf0:Ethernet8 --last 10s
   weft ports --heat --metric load_bps --last 1m --svg heat.svg
   weft ports examples/labels.yaml
   weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
   weft ports examples/labels.yaml --heat --svg heat.svg
-  weft ports examples/labels.yaml --silent 500us`,
+  weft ports examples/labels.yaml --silent 500us
+  weft ports examples/labels.yaml --adaptive --window 200us`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
@@ -70,6 +73,8 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
 	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
+	fl.DurationVar(&f.window, "window", 0,
+		"in a scenario: window of label coverage (default: twice the labelling interval)")
 	fl.DurationVar(&f.silent, "silent", 0,
 		"list ports that carry traffic but were not reported by labels for this long, e.g. 100ms")
 	return cmd
@@ -83,6 +88,8 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return usagef("--steps %d, want 1 to %d", f.steps, maxHeatSteps)
 	case f.silent < 0:
 		return usagef("--silent %v, want more than 0", f.silent)
+	case f.window < 0:
+		return usagef("--window %v, want 0 or more", f.window)
 	case f.svg != "" && !f.heat:
 		return usagef("--svg needs --heat")
 	}
@@ -107,13 +114,15 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err := errors.Join(checkTop(f.top), checkWritable("svg", f.svg)); err != nil {
 		return err
 	}
-	t, err := f.open(cmd, file, live.StartOptions{Need: "label", AdaptiveLabels: f.adaptive})
+	t, err := f.open(cmd, file, live.StartOptions{Need: "label", AdaptiveLabels: f.adaptive, LabelWindow: f.window})
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if f.adaptive && !t.isScenario() {
-		return usagef("--adaptive needs a scenario; the controller's configuration sets it")
+	for _, name := range []string{"adaptive", "window"} {
+		if cmd.Flags().Changed(name) && !t.isScenario() {
+			return usagef("--%s needs a scenario; the controller's configuration sets it", name)
+		}
 	}
 	r, err := f.timeRange.parse(t)
 	if err != nil {
@@ -129,13 +138,18 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	}
 	switch {
 	case f.heat:
-		return f.printHeatmap(a, cmd, t, r)
+		err = f.printHeatmap(a, cmd, t, r)
 	case f.congested != "":
-		return f.printCongested(a, cmd, t, r, depth)
+		err = f.printCongested(a, cmd, t, r, depth)
 	case f.port != "":
 		return f.printPort(a, cmd, t, r)
+	default:
+		err = f.printState(a, cmd, t)
 	}
-	return f.printState(a, cmd, t)
+	if a.format != "json" && (err == nil || errors.Is(err, errFault)) {
+		t.printLabelStats(cmd.OutOrStdout())
+	}
+	return err
 }
 
 // maxHeatSteps is also the API's limit.
@@ -146,27 +160,11 @@ func isSilent(p *api.PortState, after time.Duration) bool {
 	return p.LoadBps > 0 && (p.AgeMs < 0 || p.AgeMs > float64(after)/float64(time.Millisecond))
 }
 
-// portNames returns the names of all ports: "tor6 Ethernet8 → leaf6".
-func portNames(t *api.Topology) map[api.PortRef]string {
-	names := map[api.PortRef]string{}
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		for _, p := range n.Ports {
-			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{
-				Node: n.Name, Port: p.Port,
-				Interface: p.Interface, Peer: p.Peer,
-			})
-		}
-	}
-	return names
-}
-
-// portName formats a port for people: "tor6 Ethernet8 → leaf6".
-func portName(p *api.PortRef) string {
-	if p == nil {
-		return "-"
-	}
-	return p.String()
+// portList is the state of ports and, of a scenario, the coverage and overhead of
+// labels.
+type portList struct {
+	api.State
+	Labels *live.LabelStats `json:"labels,omitempty"`
 }
 
 // printState prints the current state of all ports, or the silent ones.
@@ -181,10 +179,10 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	}
 	names := portNames(&topology)
 	known := f.node == ""
-	shown := api.State{
+	shown := portList{State: api.State{
 		Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{},
 		LabelCoverage: state.LabelCoverage,
-	}
+	}, Labels: t.labelStats()}
 	var rows table
 	rows.row("PORT", "QUEUE", "LATENCY", "LOAD", "PAUSED", "LOST", "AGE")
 	unreported := 0
@@ -215,7 +213,7 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), shown)
 	} else {
-		err = f.printPortTable(cmd.OutOrStdout(), t, &rows, &shown, unreported)
+		err = f.printPortTable(cmd.OutOrStdout(), t, &rows, &shown.State, unreported)
 	}
 	if err == nil && f.silent > 0 && len(shown.Ports) > 0 {
 		err = errFault
@@ -234,48 +232,10 @@ func (f *portsFlags) printPortTable(w io.Writer, t *target, rows *table, shown *
 	}
 	fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"),
 		t.clock(shown.Time), unreported)
-	if shown.LabelCoverage != nil {
+	if shown.LabelCoverage != nil && !t.isScenario() {
 		fmt.Fprintf(w, "label coverage %s\n", model.FormatShare(*shown.LabelCoverage))
 	}
 	return nil
-}
-
-// printPort prints one port over time.
-func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Range) error {
-	ref, err := t.findPort(cmd.Context(), f.port)
-	if err != nil {
-		return err
-	}
-	s, err := t.Port(cmd.Context(), ref.Node, ref.Port, r, f.step)
-	if err != nil {
-		return t.explain(err)
-	}
-	out := cmd.OutOrStdout()
-	if a.format == "json" {
-		return printJSON(out, s)
-	}
-	fmt.Fprintf(out, "%s (%s:%d), %s, from %s to %s\n", portName(&ref), ref.Node, ref.Port,
-		model.FormatRate(model.Rate(s.RateBps)),
-		t.clock(s.From), t.clock(s.To))
-	if !s.Complete {
-		fmt.Fprintln(out, "the result is truncated: the oldest samples are missing; use a shorter range")
-	}
-	if len(s.Samples) == 0 {
-		_, err := fmt.Fprintln(out, "no samples in this range")
-		return err
-	}
-	var rows table
-	rows.row("TIME", "QUEUE", "LATENCY", "LOAD", "PAUSED", "SAMPLES")
-	for _, p := range s.Samples {
-		load := 0.0
-		if s.RateBps > 0 {
-			load = float64(p.LoadBps) / float64(s.RateBps)
-		}
-		rows.row(t.clock(p.Time), model.FormatBytes(model.Bytes(p.QueueBytes)),
-			model.FormatDuration(time.Duration(p.LatencyNs)),
-			model.FormatShare(load), model.FormatShare(p.PausedShare), p.Samples)
-	}
-	return rows.print(out)
 }
 
 // printCongested lists the ports whose queue reached a depth in the range.
@@ -369,17 +329,4 @@ func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.R
 			m.OmittedPorts)
 	}
 	return nil
-}
-
-// formatMetric formats a value of a heatmap with its unit.
-func formatMetric(metric string, v float64) string {
-	switch metric {
-	case "latency_ns":
-		return model.FormatDuration(time.Duration(v))
-	case "load_bps":
-		return model.FormatRate(model.Rate(v))
-	case "paused_share":
-		return model.FormatShare(v)
-	}
-	return model.FormatBytes(model.Bytes(v))
 }

@@ -34,8 +34,9 @@ func (a *app) traceCommand() *cobra.Command {
 		Short: "List packet traces: the path of packets, hop by hop, from mirrors",
 		Long: `List packet traces. Switches mirror packets (telemetry of kind mirror); the mirrors
 of each packet are assembled into its path: which switches it passed, when, and
-where it was lost or looped. --id or --show prints one trace hop by hop, and writes
-it to a file with --pcapng.
+where it was lost or looped. --id or --show prints one trace hop by hop. --pcapng
+writes that trace to a file; without --id and --show it writes all matching traces of a
+scenario or of --pcap, and those that a controller lists (--top).
 
 A controller (--server) keeps traces of lost, looped and marked packets and of
 network protocols. docs/filters.md describes filters.
@@ -55,7 +56,7 @@ or looped.`,
   weft trace examples/trace.yaml
   weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h5' --show 1
   weft trace examples/trace.yaml --filter 'hop.switch == leaf0' --fields ip.src,ip.dst,trace.latency
-  weft trace examples/trace.yaml --filter trace.drop --show 1 --pcapng lost.pcapng
+  weft trace examples/trace.yaml --filter trace.drop --pcapng lost.pcapng
   weft trace --pcap mirrors.pcapng --topology fabric.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.capture.pcap != "" && len(args) > 0 {
@@ -79,7 +80,7 @@ or looped.`,
 	fl.StringVar(&f.id, "id", "", "print the hops of the trace with this ID")
 	fl.IntVar(&f.show, "show", 0, "print the hops of the Nth trace of the list")
 	fl.StringVar(&f.pcapng, "pcapng", "",
-		"write the trace of --id or --show to this file, with a comment on each hop; with --pcap all traces")
+		"write the traces, or that of --id or --show, to this file, with a comment on each hop")
 	fl.DurationVar(&f.close, "close", 0,
 		"a trace is complete this long after its last mirror (default 1ms in a scenario, 1s with --pcap)")
 	return cmd
@@ -99,9 +100,6 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, file string) error {
 	}
 	if f.capture.pcap != "" {
 		return f.runCapture(a, cmd)
-	}
-	if f.pcapng != "" && f.id == "" && f.show == 0 {
-		return usagef("--pcapng needs --id or --show, the trace to write")
 	}
 	t, err := f.open(cmd, file, live.StartOptions{
 		Need: "mirror", TraceClose: f.close, KeepAllTraces: cmd.Flags().Changed("filter"),
@@ -160,10 +158,8 @@ func (f *traceFlags) printTraces(a *app, cmd *cobra.Command, t *target, list *tr
 			return usagef("--show %d, want at most %d, the number of traces", f.show, len(list.Items))
 		case f.show > 0:
 			f.id = list.Items[f.show-1].ID
-		case a.format == "json":
-			return printJSON(out, list)
 		default:
-			return f.printTraceList(out, t, list)
+			return f.printList(a, cmd, t, list)
 		}
 	}
 	one, err := t.Trace(cmd.Context(), f.id)
@@ -183,6 +179,19 @@ func (f *traceFlags) printTraces(a *app, cmd *cobra.Command, t *target, list *tr
 		return printJSON(out, one)
 	}
 	return printTrace(out, t, &one)
+}
+
+// printList prints the list, and writes its traces to --pcapng.
+func (f *traceFlags) printList(a *app, cmd *cobra.Command, t *target, list *traceList) error {
+	if f.pcapng != "" {
+		if err := t.writePcapng(cmd.Context(), f.pcapng, f.query, list.Page); err != nil {
+			return err
+		}
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), list)
+	}
+	return f.printTraceList(cmd.OutOrStdout(), t, list)
 }
 
 // maxPages bounds the pages that one command reads: a filter that matches little

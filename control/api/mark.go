@@ -14,6 +14,7 @@ type MarkRequest struct {
 	Flow       model.FlowKey `json:"flow,omitzero" doc:"Flow to mark; exactly one of flow, host and filter"`
 	Host       string        `json:"host,omitempty" maxLength:"256" doc:"Mark all packets that this host sends"`
 	Filter     string        `json:"filter,omitempty" maxLength:"1024" doc:"Mark packets that match"`
+	Hosts      []string      `json:"hosts,omitempty" nullable:"false" maxItems:"1000" doc:"With filter: only these hosts mark packets; default: all hosts"`
 	DurationMs int           `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" default:"1000" doc:"Duration in the fabric's time"`
 }
 
@@ -38,9 +39,16 @@ func (r *MarkRequest) check(s *Server) error {
 	if n != 1 {
 		return fmt.Errorf("mark with %d of flow, host and filter, want exactly one: %w", n, ErrInvalid)
 	}
+	if len(r.Hosts) > 0 && r.Filter == "" {
+		return fmt.Errorf("mark with hosts but without a filter, want host: %w", ErrInvalid)
+	}
+	hosts := r.Hosts
 	if r.Host != "" {
-		if _, ok := s.deps.Live.Fabric().ByName(r.Host); !ok {
-			return fmt.Errorf("host %q: %w", r.Host, ErrNotFound)
+		hosts = []string{r.Host}
+	}
+	for _, name := range hosts {
+		if _, ok := s.deps.Live.Fabric().ByName(name); !ok {
+			return fmt.Errorf("host %q: %w", name, ErrNotFound)
 		}
 	}
 	_, err := parseFilter(s.currentFabric().packets, r.Filter)

@@ -90,11 +90,33 @@ func New(n *sim.Network, programs map[model.NodeID][]inswitch.Program, list dta.
 func (c *Control) tapPort(p *sim.Port) {
 	i := len(c.ports)
 	c.ports, c.active = append(c.ports, model.Port{Node: p.Node, Port: p.ID}), append(c.active, false)
+	c.Load.tapPort(p)
 	others := p.Tap
 	p.Tap = func(now engine.Time, pkt *sim.Packet) {
 		if pkt.Kind != sim.KindPFC {
 			c.active[i] = true
-			c.Load.addPacket(pkt)
+		}
+		others(now, pkt)
+	}
+}
+
+// MeasureLoad returns what the switch ports of a network send from now on.
+func MeasureLoad(n *sim.Network) *Load {
+	l := &Load{}
+	for _, p := range n.Ports() {
+		if n.Fabric().Node(p.Node).Role.IsSwitch() {
+			l.tapPort(p)
+		}
+	}
+	return l
+}
+
+// tapPort adds what a port sends from now on.
+func (l *Load) tapPort(p *sim.Port) {
+	others := p.Tap
+	p.Tap = func(now engine.Time, pkt *sim.Packet) {
+		if pkt.Kind != sim.KindPFC {
+			l.addPacket(pkt)
 		}
 		if others != nil {
 			others(now, pkt)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
 )
 
 // devices are the switches and hosts as a management network shows them: port
@@ -25,6 +27,15 @@ type devices struct {
 	*simhost.Markers
 	*simhost.Agents // of hosts that detect slow flows
 	onDetection     func(d rootcause.DiagnosisRequest)
+	commands        *commandChannel // to switches; nil: immediate and lossless
+}
+
+// commandChannel is the management network on which commands to switches are
+// delayed and lost.
+type commandChannel struct {
+	delay time.Duration
+	loss  float64 // probability
+	rng   *rand.Rand
 }
 
 // countedPort is one port and what it had sent when it was last sampled.
@@ -116,7 +127,16 @@ func (d *devices) SetShift(p model.Port, shift uint8) error {
 	if l == nil {
 		return fmt.Errorf("live: %s runs no label program", d.net.Fabric().Node(p.Node).Name)
 	}
-	return l.SetShift(p.Port, shift)
+	if d.commands == nil {
+		return l.SetShift(p.Port, shift)
+	}
+	if d.commands.rng.Float64() < d.commands.loss {
+		return nil // the tuner repeats a command that had no effect
+	}
+	d.net.At(d.net.Now()+engine.Of(d.commands.delay), func() {
+		_ = l.SetShift(p.Port, shift) // a port of the fabric, and a shift that the tuner bounds
+	})
+	return nil
 }
 
 // Counters is part of control.Devices. What a faulty switch loses silently is in

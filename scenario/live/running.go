@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,6 +100,9 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	}
 	if r.store, err = embedded.Open(filepath.Join(r.dir, "weft.duckdb"), embedded.DefaultConfig()); err != nil {
 		return nil, err
+	}
+	r.sim.devices.commands = &commandChannel{
+		delay: s.Management.Delay, loss: s.Management.Loss, rng: rand.New(rand.NewPCG(s.Seed, 6)),
 	}
 	if has("label") {
 		r.load = labels.MeasureLoad(r.sim.net)
