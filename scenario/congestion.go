@@ -49,7 +49,11 @@ func (p *congestionSpec) decode(v tree.Value, what string) error {
 			return err
 		}
 		var ok bool
-		if p.params, ok = algorithm.Preset(name); !ok {
+		p.params, ok = algorithm.Preset(name)
+		if algorithm.PresetNames() == "" {
+			return e.Errorf("%s has no presets", algorithm.Name)
+		}
+		if !ok {
 			return e.Errorf("%s preset %q, want %s", algorithm.Name, name, algorithm.PresetNames())
 		}
 	}

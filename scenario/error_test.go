@@ -62,8 +62,8 @@ func TestFileErrors(t *testing.T) {
 		{"pmax", ring + "fabric:\n  ecn:\n    - {kmin: 5KB, kmax: 4KB, pmax: 2}\n", `pmax:8: pmax "2", want a share such as 0.3 or 30%`},
 		{"ecnat", ring + "fabric: {ecn-at: noon}\n", `ecnat:6: ecn-at "noon", want departure or arrival`},
 		{
-			"cc", ring + "fabric: {congestion-control: swift}\n",
-			`cc:6: congestion-control "swift", want ` + congestion.Names(),
+			"cc", ring + "fabric: {congestion-control: no-such}\n",
+			`cc:6: congestion-control "no-such", want ` + congestion.Names(),
 		},
 		{
 			"cc2", ring + "fabric: {congestion-control: {algorithm: dcqcn, preset: best}}\n",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
@@ -146,11 +147,14 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // from an error: file and line precede it.
 func trimPackageNames(err error) string {
 	msg := err.Error()
-	for _, room := range []string{
-		"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ",
-		"plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: ",
-	} {
-		msg = strings.ReplaceAll(msg, room, "")
+	prefixes := []string{
+		"sim: ", "mmu: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: ",
+	}
+	for _, a := range congestion.Algorithms() {
+		prefixes = append(prefixes, a.Name+": ")
+	}
+	for _, prefix := range prefixes {
+		msg = strings.ReplaceAll(msg, prefix, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {
 		msg = rest

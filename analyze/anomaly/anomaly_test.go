@@ -10,7 +10,10 @@ import (
 
 // entries returns the common part of every row of the table, by section.
 func entries() map[string][]Row {
-	all := map[string][]Row{"detail": details[:]}
+	all := map[string][]Row{}
+	for i := range details {
+		all["detail"] = append(all["detail"], details[i].Row)
+	}
 	for i := range types {
 		all["anomaly"] = append(all["anomaly"], types[i].Row)
 	}

@@ -31,6 +31,13 @@ type rootRow struct {
 	trigger string // how it triggered a deadlock, with placeholders
 }
 
+// detailRow is how a root cause came about.
+type detailRow struct {
+	Row
+	mayRecur   bool // a burst of this kind that recurs is a periodic burst
+	winsMerges bool // one verdict that saw it is enough, whatever others on the same fault say
+}
+
 // causeRow is a cause of incidents.
 type causeRow struct {
 	Row
@@ -102,6 +109,14 @@ func (d *Detail) UnmarshalText(b []byte) error { return parseName(d, b, details[
 
 // Remedy returns what an operator tries first, with placeholders.
 func (d Detail) Remedy() string { return details[d].Remedy }
+
+// MayRecur reports whether bursts with the detail are a periodic burst if they
+// recur.
+func (d Detail) MayRecur() bool { return details[d].mayRecur }
+
+// WinsMerges reports whether the detail holds for merged verdicts if one of them
+// has it.
+func (d Detail) WinsMerges() bool { return details[d].winsMerges }
 
 // CauseNames returns the names of all causes of incidents.
 func CauseNames() []string {

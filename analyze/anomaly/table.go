@@ -105,36 +105,54 @@ const (
 	numDetails
 )
 
-var details = [numDetails]Row{
+var details = [numDetails]detailRow{
 	UnknownDetail: {
-		Name: "unknown", Title: "Unknown", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "rate-limit the heaviest of these flows or move them to other paths",
+		Row: Row{
+			Name: "unknown", Title: "Unknown", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "rate-limit the heaviest of these flows or move them to other paths",
+		},
+		mayRecur: true,
 	},
 	MicroBurst: {
-		Name: "micro-burst", Title: "Micro-burst", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "stagger the senders or limit how many answer at once; " +
-			"receiver-driven windows or a lower ECN threshold at this port absorb such bursts",
+		Row: Row{
+			Name: "micro-burst", Title: "Micro-burst", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "stagger the senders or limit how many answer at once; " +
+				"receiver-driven windows or a lower ECN threshold at this port absorb such bursts",
+		},
+		mayRecur: true,
 	},
 	PeriodicBurst: {
-		Name: "periodic-burst", Title: "Periodic bursts", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "rate-limit the senders of the bursts and identify them: a low-rate attack shows the same pattern",
+		Row: Row{
+			Name: "periodic-burst", Title: "Periodic bursts", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "rate-limit the senders of the bursts and identify them: a low-rate attack shows the same pattern",
+		},
+		winsMerges: true,
 	},
 	ECMPImbalance: {
-		Name: "ecmp-imbalance", Title: "ECMP imbalance", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "rebalance the flows at {switch}: change the hash seed, add entropy in source ports, or use adaptive routing",
+		Row: Row{
+			Name: "ecmp-imbalance", Title: "ECMP imbalance", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "rebalance the flows at {switch}: change the hash seed, add entropy in source ports, or use adaptive routing",
+		},
 	},
 	PriorityTraffic: {
-		Name: "priority", Title: "Other traffic classes", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "give the flow's class a larger share of {port}, or move the traffic of the other classes",
+		Row: Row{
+			Name: "priority", Title: "Other traffic classes", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "give the flow's class a larger share of {port}, or move the traffic of the other classes",
+		},
 	},
 	DrainsSlowly: {
-		Name: "slow-receiver", Title: "Slow receiver", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "find out why {host} drains slowly (PCIe, memory, CPU load); until then move its load to other hosts",
+		Row: Row{
+			Name: "slow-receiver", Title: "Slow receiver", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "find out why {host} drains slowly (PCIe, memory, CPU load); until then move its load to other hosts",
+		},
+		winsMerges: true,
 	},
 	NICStorm: {
-		Name: "nic-storm", Title: "NIC storm", Doc: "docs/diagnosis.md#verdicts",
-		Remedy: "take {host} out of service: disable its port or have the PFC watchdog ignore its pause frames, " +
-			"and reset or replace its NIC",
+		Row: Row{
+			Name: "nic-storm", Title: "NIC storm", Doc: "docs/diagnosis.md#verdicts",
+			Remedy: "take {host} out of service: disable its port or have the PFC watchdog ignore its pause frames, " +
+				"and reset or replace its NIC",
+		},
 	},
 }
 

@@ -71,7 +71,7 @@ func (v *Verdict) absorb(o *Verdict) {
 	}
 	v.Persistent = v.Persistent || other.Persistent
 	// A recurrence or a resume that one verdict saw holds for both.
-	if other.Detail == anomaly.PeriodicBurst || other.Detail == anomaly.DrainsSlowly || v.Detail == anomaly.UnknownDetail {
+	if other.Detail.WinsMerges() || v.Detail == anomaly.UnknownDetail {
 		v.Detail, v.Remedy = other.Detail, other.Remedy
 	}
 	if v.Fault == nil {

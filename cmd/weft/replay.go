@@ -82,9 +82,9 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	analyse := f.config != "" || f.topology != ""
 	switch send := f.sends(); {
 	case send && (analyse || f.store != ""):
-		return usagef("--to and --to-int send reports to a service, and cannot be combined with --config, --topology or --store")
+		return usagef("the flags --to… send reports to a service, and cannot be combined with --config, --topology or --store")
 	case !send && cmd.Flags().Changed("speed"):
-		return usagef("--speed needs --to or --to-int; an analysis runs as fast as possible")
+		return usagef("--speed needs --to or another --to-KIND; an analysis runs as fast as possible")
 	case !analyse && f.store != "":
 		return usagef("--store %s needs --config or --topology, for the analysis", f.store)
 	case send:

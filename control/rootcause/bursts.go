@@ -34,8 +34,7 @@ const (
 // burst is new if it starts long after the one before had to be over: between
 // them its senders were silent.
 func (r *burstHistory) observe(v *diagnose.Verdict) {
-	single := v.Detail == anomaly.MicroBurst || v.Detail == anomaly.UnknownDetail
-	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || !single || len(v.Culprits) == 0 {
+	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || !v.Detail.MayRecur() || len(v.Culprits) == 0 {
 		return
 	}
 	sources := map[model.Addr]bool{}

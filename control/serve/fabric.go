@@ -55,7 +55,13 @@ func readFabric(c *Config) (*fabric, error) {
 	}
 	for _, n := range doc.Fabric.Nodes() {
 		if n.Role.IsSwitch() {
-			f.source.Switches = append(f.source.Switches, source.Switch{ID: n.ID, Name: n.Name, Addr: n.IPv4, Values: values[n.ID]})
+			f.source.Switches = append(f.source.Switches, source.Switch{
+				ID: n.ID, Name: n.Name, Addr: n.IPv4, Values: values[n.ID],
+				Port: func(text string) (model.PortID, bool) {
+					p, err := doc.Fabric.FindPort(n.Name + ":" + text)
+					return p.Port, err == nil
+				},
+			})
 		}
 	}
 	f.source.ByAddr = func(a model.Addr) (model.NodeID, bool) {

@@ -95,6 +95,8 @@ type Switch struct {
 	Name   string
 	Addr   model.Addr
 	Values map[string]string // of SwitchKeys, as the configuration has them
+	// Port returns the port with an interface's name or a number: "Ethernet8", "3".
+	Port func(text string) (model.PortID, bool)
 }
 
 // Output takes what reports contain, in Weft's formats: the data of a label

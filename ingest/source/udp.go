@@ -75,6 +75,7 @@ func (l *udpListener) publishCounters() {
 	c := l.decoder.Counters()
 	if i := slices.IndexFunc(c.Losses, func(l Loss) bool { return l.Reason == QueueFull }); i >= 0 {
 		c.Losses[i].Count = l.conn.Stats().Dropped
+		c.In += c.Losses[i].Count // In is Out and all losses
 	}
 	l.counters.Store(&c)
 }

@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 	if none, ok := Find("NONE"); !ok || none.Default() != nil {
 		t.Errorf("Find(NONE) = %v, %v; want no constants", none, ok)
 	}
-	if _, ok := Find("swift"); ok {
+	if _, ok := Find("no-such-control"); ok {
 		t.Error("Find(swift) found something")
 	}
 	dcqcn, _ := Find("dcqcn")
