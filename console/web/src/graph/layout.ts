@@ -50,7 +50,7 @@ export function layoutGraph(g: Graph, all: boolean, ports: Ports): Drawing {
   const boxes: Box[] = [
     ...g.ports.map((p): Box => ({
       id: 'port ' + p.id, kind: 'port', x: 0, y: 0, w: portW, h: portH, title: portName(ports.find(p.node, p.port) ?? p),
-      note: `${p.paused_packets} of ${p.packets} packets paused, depth ${format3(p.depth_packets)}`,
+      note: `${p.paused_packets} of ${p.packets} paused, depth ${format3(p.depth_packets)}`,
       classes: [p.initial && 'initial', p.in_cycle && 'cycle', p.in_path && 'path', p.paused && 'paused'].filter(Boolean).join(' '),
       ref: portRef(ports.find(p.node, p.port) ?? p),
     })),
