@@ -151,6 +151,7 @@ type Controller struct {
 	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // called for each; may be nil
 	// onMarkedTrace, if not nil, gets every trace of a packet with a debug mark.
 	onMarkedTrace func(*trace.Trace)
+	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
 	recentLosses  recentLosses
 	lastView      model.Time // time of the last snapshot
 	liveness      livenessTable
@@ -309,6 +310,7 @@ func (c *Controller) Flush() {
 
 // publishChanges hands incidents and records to Output.
 func (c *Controller) publishChanges() {
+	c.publishMarkedTraces()
 	for _, in := range c.correlator.TakeChanged() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
 		if c.out.Incident != nil {

@@ -24,7 +24,7 @@ func (c *Controller) traceOutput() tracewatch.Output {
 func (c *Controller) traceRecord(t *trace.Trace) {
 	c.prober.MatchTrace(t)
 	if c.onMarkedTrace != nil && t.Why.Has(mirror.Debug) {
-		c.onMarkedTrace(t)
+		c.markedTraces = append(c.markedTraces, t) // the trace watch is locked now
 	}
 	r := record.Trace{
 		Time: c.wallTime(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
@@ -39,6 +39,17 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 		})
 	}
 	c.batch.Traces = append(c.batch.Traces, r)
+}
+
+// publishMarkedTraces hands the traces of marked packets to onMarkedTrace. It is
+// not called while the trace watch is locked: the backend locks itself first and
+// the trace watch second.
+func (c *Controller) publishMarkedTraces() {
+	for _, t := range c.markedTraces {
+		c.onMarkedTrace(t)
+	}
+	clear(c.markedTraces)
+	c.markedTraces = c.markedTraces[:0]
 }
 
 // traceID identifies a trace by what distinguishes its packet from others.
