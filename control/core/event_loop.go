@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,11 +23,20 @@ func NewEventLoop() *EventLoop {
 	return &EventLoop{calls: make(chan func(), 16), ended: make(chan struct{})}
 }
 
-// Call has the owner run f and waits until it has.
+// Call has the owner run f and waits until it has. If it returns an error, f has
+// not run and never will: what f writes is the caller's again.
 func (l *EventLoop) Call(ctx context.Context, f func()) error {
+	const running, abandoned = 1, 2
+	var state atomic.Int32
 	done := make(chan struct{})
+	run := func() {
+		if state.CompareAndSwap(0, running) {
+			f()
+		}
+		close(done)
+	}
 	select {
-	case l.calls <- func() { f(); close(done) }:
+	case l.calls <- run:
 	case <-l.ended:
 		return ErrEnded
 	case <-ctx.Done():
@@ -38,7 +48,11 @@ func (l *EventLoop) Call(ctx context.Context, f func()) error {
 	case <-l.ended:
 		return ErrEnded
 	case <-ctx.Done():
-		return ctx.Err()
+		if state.CompareAndSwap(0, abandoned) {
+			return ctx.Err()
+		}
+		<-done // it runs now, and is short
+		return nil
 	}
 }
 
