@@ -113,6 +113,7 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 			t.last[st.Name] = st
 		}
 	}
+	stages = slices.Clone(stages) // they may be those of a snapshot that others read
 	for i := range stages {
 		st := &stages[i]
 		n := t.rate[st.Name]
@@ -120,6 +121,7 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 		if st.In == 0 {
 			st.State = "idle"
 		}
+		st.Losses = slices.Clone(st.Losses)
 		for j := range n.Losses {
 			l := &st.Losses[j]
 			if l.PerSecond = n.Losses[j].PerSecond; l.PerSecond > 0 && !l.Expected {
