@@ -210,7 +210,7 @@ func (r *Running) RunUntil(ctx context.Context, t time.Duration) error {
 	}
 	select {
 	case err := <-r.reached:
-		return errors.Join(err, r.core.Writer.Flush(ctx))
+		return errors.Join(err, r.core.Writer.Flush(context.WithoutCancel(ctx)))
 	case <-ctx.Done():
 		r.cancel()
 		return errors.Join(fmt.Errorf("stopped at %v of %v: %w", time.Duration(r.sim.Time()), r.Duration(), ctx.Err()), <-r.reached)
@@ -239,20 +239,22 @@ func (r *Running) Run(ctx context.Context) error {
 	defer r.core.Loop.Close()
 	for {
 		var to engine.Time
+		requested := false
 		next := make(chan struct{})
 		go func() {
 			defer close(next)
 			select {
 			case to = <-r.targets:
+				requested = true
 			case <-ctx.Done():
 			}
 		}()
 		r.core.Loop.RunUntil(ctx, next)
 		<-next
-		if ctx.Err() != nil {
+		if !requested {
 			return nil
 		}
-		r.reached <- r.simulate(ctx, to)
+		r.reached <- r.simulate(ctx, to) // RunUntil waits for it, even if ctx has ended
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -102,5 +103,18 @@ func TestProbeWhileAScenarioStops(t *testing.T) {
 	}
 	if err := r.Wait(ctx); err != nil {
 		t.Error("Wait once more:", err)
+	}
+}
+
+// TestCancelledRunReturns: a run whose context has ended returns, and so does the
+// next one.
+func TestCancelledRunReturns(t *testing.T) {
+	r := startExample(t, "incast.yaml", StartOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if err := r.RunUntil(ctx, r.Duration()); err == nil {
+			t.Error("a cancelled run returned no error")
+		}
 	}
 }
