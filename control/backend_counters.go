@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,15 +43,15 @@ func (f *Backend) AddCounter(ctx context.Context, r api.CounterRequest) (one api
 // period.
 func (f *Backend) Counters() []api.Counter {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := []api.Counter{}
-	for _, one := range f.counters {
+	list := slices.AppendSeq([]api.Counter{}, maps.Values(f.counters))
+	f.mu.Unlock() // a query may take a while
+	for i := range list {
+		one := &list[i]
 		points, err := f.c.traces.QueryCounter(one.Name, 0, model.Time(1<<62))
 		if err == nil && len(points) > 0 {
 			last := points[len(points)-1]
 			one.PeriodNs, one.CounterValue = int64(last.To.Sub(last.From)), counterValue(&last)
 		}
-		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b api.Counter) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -65,8 +66,6 @@ func counterValue(p *tracewatch.Point) api.CounterValue {
 
 // BuiltInCounters is part of api.CounterAdmin.
 func (f *Backend) BuiltInCounters() []api.Counter {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	list := []api.Counter{}
 	for _, name := range f.c.traces.Counters() {
 		if !tracewatch.IsBuiltIn(name) {
@@ -104,10 +103,11 @@ func (f *Backend) BuiltInCounter(name string, from, to time.Time) ([]api.Counter
 // RemoveCounter is part of api.CounterAdmin.
 func (f *Backend) RemoveCounter(_ context.Context, name string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, exists := f.counters[name]; !exists {
+	_, exists := f.counters[name]
+	delete(f.counters, name)
+	f.mu.Unlock()
+	if !exists {
 		return fmt.Errorf("counter %q: %w", name, api.ErrNotFound)
 	}
-	delete(f.counters, name)
 	return f.c.traces.RemoveCounter(name)
 }
