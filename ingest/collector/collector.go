@@ -159,7 +159,10 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err e
 	if err == nil && cfg.Status.IsValid() {
 		c.http, err = net.Listen("tcp", cfg.Status.String())
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // openWorkers opens the sockets that receive reports.
