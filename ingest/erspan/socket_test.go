@@ -15,18 +15,22 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
+// ownLoopback is used by this package alone: a raw socket receives what tests of
+// other packages send to the same one.
+const ownLoopback = "127.0.0.47"
+
 // listening listens on loopback, with that number of mirrors in the receive
 // buffer. It needs the right to open raw sockets.
 func listening(t *testing.T, d *Decoder, mirrors int) *Listener {
 	t.Helper()
-	l, err := Listen(netip.MustParseAddr("127.0.0.1"), d)
+	l, err := Listen(netip.MustParseAddr(ownLoopback), d)
 	if errors.Is(err, os.ErrPermission) {
 		t.Skipf("a raw socket needs CAP_NET_RAW, which root has, as in CI: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.DialIP("ip4:47", nil, &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	conn, err := net.DialIP("ip4:47", nil, &net.IPAddr{IP: net.ParseIP(ownLoopback)})
 	if err != nil {
 		t.Fatal(err)
 	}

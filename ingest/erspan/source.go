@@ -120,7 +120,7 @@ func (d *sourceDecoder) Counters() source.Counters { return counters(d.Stats(), 
 func counters(s Stats, dropped uint64) source.Counters {
 	malformed := s.Truncated + s.Empty + s.Version + s.Unsupported + s.NotIP + s.Fragment
 	return source.Counters{Unit: "packets", In: s.Packets + dropped, Out: s.Mirrored, Losses: []source.Loss{
-		{Reason: "queue full", About: "dropped by the kernel's socket buffer", Count: dropped},
+		{Reason: source.QueueFull, About: "dropped by the kernel's socket buffer", Count: dropped},
 		{Reason: "missing", About: "missing by sequence number", Count: s.Missing},
 		{Reason: "unknown switch", About: "from an address of no switch", Count: s.Unknown},
 		{Reason: "malformed", About: "truncated, or of an unknown version", Count: malformed},
