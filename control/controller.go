@@ -8,7 +8,6 @@ import (
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
-	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
 	"github.com/weft-telemetry/weft/analyze/trace"
@@ -135,7 +134,6 @@ type Controller struct {
 	traces     *tracewatch.Watch
 	correlator *incident.Correlator
 	findings   *flowfindings.Log
-	lossSlots  map[loss.Segment]lossSlots // of losses that the findings do not have yet
 	prober     *probe.Scheduler
 	diagnoser  *rootcause.Diagnoser
 
@@ -222,7 +220,6 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.correlator, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
-	c.lossSlots = map[loss.Segment]lossSlots{}
 	c.findings, e = flowfindings.New(cfg.Findings)
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis

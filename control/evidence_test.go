@@ -9,7 +9,6 @@ import (
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
-	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
@@ -39,7 +38,6 @@ func evidenceBed(t *testing.T) *Controller {
 	if c.correlator, err = incident.New(incident.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}
-	c.lossSlots = map[loss.Segment]lossSlots{}
 	if c.findings, err = flowfindings.New(flowfindings.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}

@@ -45,19 +45,11 @@ func (c *Controller) logPath(f *paths.Finding, m *paths.Map, stalled bool) {
 	c.findings.AddPath(one)
 }
 
-// lossSlots are the slots of losses on a segment.
-type lossSlots struct{ first, last int64 }
-
 // logSlot logs the losses whose link is not known, and the bursts, of one slot.
 func (c *Controller) logSlot(s *flowwatch.Slot) {
 	for i := range s.Losses {
 		e := &s.Losses[i]
 		if !e.WholePath {
-			at, found := c.lossSlots[e.Segment]
-			if !found {
-				at = lossSlots{e.FirstSlot, e.LastSlot}
-			}
-			c.lossSlots[e.Segment] = lossSlots{min(at.first, e.FirstSlot), max(at.last, e.LastSlot)}
 			continue // the link has its sum at the end of the flowlet
 		}
 		if e.Flow.Src == e.Flow.Dst { // the round trip of a link probe
@@ -97,13 +89,9 @@ func (c *Controller) logWindow(w balanceWindow, links []*loss.Link, list []load.
 		if l.Lost == 0 {
 			continue
 		}
-		when := at
-		if slots, found := c.lossSlots[l.Segment]; found {
-			when = c.slotSpan(slots.first, slots.last, w.length)
-			delete(c.lossSlots, l.Segment)
-		}
 		one := api.LinkLoss{
-			From: c.portRef(l.From), FindingTime: when, LostPackets: l.Lost, SentPackets: l.Sent, Pattern: l.Pattern().String(),
+			From: c.portRef(l.From), FindingTime: c.slotSpan(l.FirstSlot, l.LastSlot, w.length),
+			LostPackets: l.Lost, SentPackets: l.Sent, Pattern: l.Pattern().String(),
 		}
 		if l.To != (model.Port{}) {
 			to := c.portRef(l.To)

@@ -14,6 +14,8 @@ type Link struct {
 	Flowlets int
 	Sent     uint64 // packets
 	Lost     uint64
+	// FirstSlot and LastSlot bound when the lost packets passed From.
+	FirstSlot, LastSlot int64
 
 	Affected []AffectedFlowlet // flowlets that lost packets
 	sizes    []uint64          // packets of each flowlet, to compare with even losses
@@ -79,6 +81,11 @@ func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
 		l.Sent += h.packets
 		l.sizes = append(l.sizes, h.packets)
 		if h.reported > 0 {
+			first, last := h.lossSlots(h.reported)
+			if l.Lost == 0 {
+				l.FirstSlot, l.LastSlot = first, last
+			}
+			l.FirstSlot, l.LastSlot = min(l.FirstSlot, first), max(l.LastSlot, last)
 			l.Lost += h.reported
 			l.Affected = append(l.Affected, AffectedFlowlet{key, h.packets, h.reported})
 		}
