@@ -44,7 +44,7 @@ no root.
 
 A simulated fat-tree carries RDMA and TCP traffic. Every switch runs all telemetry
 programs; their reports go over DTA into memory, from there to the analyses, and
-into a DuckDB file. A fault is injected every 30 seconds: an incast, a blackhole, a
+into a DuckDB file. A fault is injected every 30 seconds: an incast, a black hole, a
 PFC storm, a forwarding loop, silent drops, a PFC deadlock, an ECMP imbalance. The
 console and the API at 127.0.0.1:8080 show what Weft finds.
 

@@ -43,7 +43,7 @@ the labels that switches write into packets (telemetry of kind label) and from p
 counters.
 
 --port shows one port over time. --congested lists the ports whose queue reached a
-depth. --heat draws a heatmap of all ports over time. --silent lists ports that carry
+depth. --heat draws a heat map of all ports over time. --silent lists ports that carry
 traffic, but that labels have not reported for a time (exit code 3 if there are any).
 
 With FILE it runs that scenario in the simulator, and also prints how many ports
@@ -66,11 +66,11 @@ their reports to the collector. Otherwise it queries a controller (--server).`,
 	fl.StringVar(&f.port, "port", "", "show one port over time, e.g. leaf0:Ethernet8, leaf0:3 or 'leaf0>spine1'")
 	fl.StringVar(&f.node, "node", "", "only ports of this node")
 	fl.DurationVar(&f.step, "step", 0, "with --port: minimum time between samples; 0 chooses it by the range")
-	fl.BoolVar(&f.heat, "heat", false, "draw a heatmap of ports over time")
+	fl.BoolVar(&f.heat, "heat", false, "draw a heat map of ports over time")
 	fl.StringVar(&f.metric, "metric", "queue_bytes", "with --heat: queue_bytes, latency_ns, load_bps or paused_share")
 	fl.IntVar(&f.steps, "steps", 60, "with --heat: number of columns")
 	fl.IntVar(&f.top, "top", 200, "with --heat: show the N ports with the highest values")
-	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
+	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heat map to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
 	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
 	fl.DurationVar(&f.window, "window", 0,
@@ -86,7 +86,7 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return usagef("--step %v, want 0 or more", f.step)
 	case f.steps < 1 || f.steps > maxHeatSteps:
 		return usagef("--steps %d, want 1 to %d", f.steps, maxHeatSteps)
-	case f.silent < 0:
+	case cmd.Flags().Changed("silent") && f.silent <= 0:
 		return usagef("--silent %v, want more than 0", f.silent)
 	case f.window < 0:
 		return usagef("--window %v, want 0 or more", f.window)
@@ -121,7 +121,7 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	defer t.close()
 	for _, name := range []string{"adaptive", "window"} {
 		if cmd.Flags().Changed(name) && !t.isScenario() {
-			return usagef("--%s needs a scenario; the controller's configuration sets it", name)
+			return usagef("--%s needs a scenario", name)
 		}
 	}
 	r, err := f.timeRange.parse(t)

@@ -44,11 +44,11 @@ plain packets mirrored by one switch. Several files are merged in time order.
 With --config or --topology the reports are analysed as weft serve does, by the
 clock of the recording and as fast as possible. It prints the findings; with --store
 it also keeps them in a DuckDB file for weft store and weft serve. The exit code is
-3 if there is an incident.
+3 if there is an incident of severity warning or critical.
 
-With --to the reports are sent to a running service, at the speed of the recording
-or --speed times as fast. Reports keep their timestamps: a service treats old ones
-as late.
+With --to the reports are sent to a running weft serve, at the speed of the recording
+or --speed times as fast. Reports keep their timestamps: weft serve treats old
+ones as late.
 
 Without any of these it prints a summary of the files.`,
 		Example: `  weft replay reports.pcapng

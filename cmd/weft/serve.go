@@ -146,7 +146,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if err != nil {
 		return err
 	}
-	log.Info("ready", "api", s.Addr(), "sources", cfg.SourceAddresses(), "store", cfg.Store.Path, "topology",
+	log.Info("ready", "api", s.Addr(), "sources", s.SourceAddresses(), "store", cfg.Store.Path, "topology",
 		cfg.Topology)
 	scheme := "http"
 	if cfg.API.TLSCert != "" {

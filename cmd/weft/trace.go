@@ -201,12 +201,14 @@ const maxPages = 100
 // matchingTraces reads pages until there are as many traces as the query wants.
 func (t *target) matchingTraces(ctx context.Context, q api.TracesQuery) (all api.Page[api.TraceSummary], err error) {
 	want := q.Limit
+	all.Items = []api.TraceSummary{} // JSON without matches has an empty list
 	for range maxPages {
 		page, err := t.Traces(ctx, q)
 		if err != nil {
 			return all, err
 		}
 		all.Items, all.Next, all.Scanned = append(all.Items, page.Items...), page.Next, all.Scanned+page.Scanned
+		all.Omitted += page.Omitted
 		if q.After, q.Limit = page.Next, want-len(all.Items); page.Next == "" || q.Limit <= 0 {
 			break
 		}

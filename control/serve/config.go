@@ -164,16 +164,6 @@ func (c *Config) checkSources() error {
 	return nil
 }
 
-// SourceAddresses are where the enabled sources receive reports, for people.
-func (c *Config) SourceAddresses() (text string) {
-	for _, src := range sources.All() {
-		if a := c.Sources[src.Kind].Address(); a != "" {
-			text += fmt.Sprintf(" %s=%s", src.Kind, a)
-		}
-	}
-	return strings.TrimSpace(text)
-}
-
 // checkOpen requires a token where the address is not loopback.
 func (c *Config) checkOpen() error {
 	host, port, err := net.SplitHostPort(c.API.Listen)

@@ -51,6 +51,9 @@ func readFabric(c *Config) (*fabric, error) {
 		if !ok || !doc.Fabric.Node(id).Role.IsSwitch() {
 			return nil, fmt.Errorf("switches: %q is not a switch of %s", s.Name, c.Topology)
 		}
+		if _, twice := values[id]; twice {
+			return nil, fmt.Errorf("switches: %q is listed twice, want one entry with all its keys", s.Name)
+		}
 		values[id] = s.Values
 	}
 	for _, n := range doc.Fabric.Nodes() {

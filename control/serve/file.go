@@ -17,7 +17,7 @@ type Source struct {
 	Flags map[string]string                // by key of the setting
 }
 
-// Load reads a configuration and checks it. What is wrong with the file is a
+// Load reads a configuration and checks it. What is wrong with the file is an
 // error with file and line.
 func (s Source) Load() (Config, error) {
 	c := DefaultConfig()

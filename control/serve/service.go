@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
+	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
@@ -98,6 +99,16 @@ func (s *Service) SourceAddr(k source.Kind) (a netip.AddrPort) {
 		}
 	}
 	return a
+}
+
+// SourceAddresses are where the enabled sources receive reports, for people.
+func (s *Service) SourceAddresses() (text string) {
+	for _, src := range sources.All() {
+		if a := s.SourceAddr(src.Kind); a.IsValid() {
+			text += fmt.Sprintf(" %s=%s", src.Kind, a)
+		}
+	}
+	return strings.TrimSpace(text)
 }
 
 // Run works until ctx ends. Then sockets are read out, what was received is

@@ -55,7 +55,7 @@ var serviceSettings = []Setting{
 	{Key: "record.file", About: "pcapng file that records every received report, for weft replay; empty: none", at: func(c *Config) any { return &c.Record.Path }},
 	{Key: "record.max_size", About: "rotate the file at this size; 0: no limit", at: func(c *Config) any { return &c.Record.MaxSize }},
 	{Key: "record.keep", About: "rotated files to keep; 0: all", at: func(c *Config) any { return &c.Record.Keep }},
-	{Key: "record.queue", About: "queue for the disk; reports beyond it are counted and not recorded", at: func(c *Config) any { return &c.Record.Queue }},
+	{Key: "record.queue", About: "memory for reports that wait for the disk; when it is full, new reports are counted and not recorded", at: func(c *Config) any { return &c.Record.Queue }},
 	{Key: "record.rejected", About: "also record reports that were received and rejected", at: func(c *Config) any { return &c.Record.Rejected }},
 
 	{Key: "controller.slot", About: "slot length of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
@@ -65,7 +65,7 @@ var serviceSettings = []Setting{
 
 	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
 	{Key: "store.max_size", About: "delete the oldest records beyond this size; 0: no limit", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
-	{Key: "store.hot", About: "memory for the newest records, which answer most queries", at: func(c *Config) any { return &c.Store.Hot }},
+	{Key: "store.hot", About: "memory for the cache of recent records, which answers most queries; 0 disables it", at: func(c *Config) any { return &c.Store.Hot }},
 	{Key: "store.memory", About: "memory limit of DuckDB for cache and queries", at: func(c *Config) any { return &c.Store.Memory }},
 	{Key: "store.queue", About: "records that may wait for the store; more are shed and counted", at: func(c *Config) any { return &c.Store.Queue }},
 
@@ -74,7 +74,7 @@ var serviceSettings = []Setting{
 	{Key: "api.token_file", About: "file with the operator token", Reload: true, at: func(c *Config) any { return &c.API.TokenFile }},
 	{Key: "api.tls_cert", About: "PEM file of the certificate; a reload reads the file again, another name needs a restart", at: func(c *Config) any { return &c.API.TLSCert }},
 	{Key: "api.tls_key", About: "PEM file of the certificate's key", at: func(c *Config) any { return &c.API.TLSKey }},
-	{Key: "api.hosts", About: "host names of the API besides addresses and localhost, comma-separated", at: func(c *Config) any { return &c.API.Hosts }},
+	{Key: "api.hosts", About: "DNS names of the API; IP addresses and localhost are always accepted, comma-separated", at: func(c *Config) any { return &c.API.Hosts }},
 	{Key: "api.pprof", About: "loopback address of the Go profiler; empty: none", at: func(c *Config) any { return &c.API.Pprof }},
 
 	{Key: "log.level", About: "debug, info, warn or error", Reload: true, at: func(c *Config) any { return &c.Log.Level }},
@@ -151,6 +151,8 @@ func (s *Setting) Set(c *Config, text string) error {
 			return bad("a local address, or 0.0.0.0")
 		}
 		*p = a
+	default:
+		return fmt.Errorf("%s: settings of type %T cannot be read", s.Key, p)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (t *totals) addRecords(b *record.Batch) {
 	}
 }
 
-// hear notes incidents that turned out to be part of others.
+// addIncident notes incidents that turned out to be part of others.
 func (t *totals) addIncident(in *incident.Incident) {
 	if in.MergedInto != 0 {
 		t.merged["i"+strconv.FormatUint(in.ID, 10)] = true
