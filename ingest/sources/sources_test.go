@@ -9,6 +9,7 @@ import (
 // TestRegistryIsComplete: every source has what the service, recordings and
 // replay read of it, and no two share a kind.
 func TestRegistryIsComplete(t *testing.T) {
+	switchKeys := map[string]source.Kind{} // one map of a switch has the keys of all sources
 	kinds := map[source.Kind]bool{source.Other: true, source.SPAN: true}
 	for _, s := range All() {
 		if s.Kind == "" || kinds[s.Kind] || s.Title == "" || s.NewConfig == nil {
@@ -19,7 +20,16 @@ func TestRegistryIsComplete(t *testing.T) {
 		if found, ok := ByKind(s.Kind); !ok || found.Title != s.Title {
 			t.Errorf("ByKind(%s) = %q, %v; want %q", s.Kind, found.Title, ok, s.Title)
 		}
+		for _, k := range s.SwitchKeys {
+			if other, taken := switchKeys[k.Key]; taken {
+				t.Errorf("switch key %q is one of %s and of %s", k.Key, other, s.Kind)
+			}
+			switchKeys[k.Key] = s.Kind
+		}
 		c := s.NewConfig()
+		if _, adapts := c.(source.Adapter); !adapts && s.Kind != DTA.Kind {
+			t.Errorf("the configuration of %s is no source.Adapter, so its socket would never open", s.Kind)
+		}
 		if err := c.Check(); err != nil {
 			t.Errorf("the default configuration of %s: %v", s.Kind, err)
 		}

@@ -92,6 +92,7 @@ func TestPageListsEveryRule(t *testing.T) {
 // TestRulesReject shows each rule a sentence that it must reject, and some that
 // it must not.
 func TestRulesReject(t *testing.T) {
+	shown := map[string]bool{}
 	for _, text := range []string{
 		"the way of packets", "json:\"ways\"", "packets go round", "caught in a circle of 4 ports", "a host complained",
 		"reporters are told", "the queue was let go", "which 4 flows overfill", "is held up by pauses", "2 flows stand still",
@@ -101,8 +102,12 @@ func TestRulesReject(t *testing.T) {
 		"all switches hash alike", "a network card", "takes packets in slowly", "left out: now", "fitful pauses", "a wave of packets",
 		"what became of it", "before what there is is judged", "it hurts 64 flows", "plays a scenario", "forwards otherwise than intended",
 	} {
-		if len(Find(text)) == 0 {
+		found := Find(text)
+		if len(found) == 0 {
 			t.Errorf("no rule rejects %q", text)
+		}
+		for _, m := range found {
+			shown[m.Rule.Word] = true
 		}
 	}
 	for _, text := range []string{
@@ -115,6 +120,9 @@ func TestRulesReject(t *testing.T) {
 	for i := range Rules {
 		if Rules[i].Use == "" {
 			t.Errorf("%q has no better word", Rules[i].Word)
+		}
+		if !shown[Rules[i].Word] {
+			t.Errorf("no sentence above shows the rule %q", Rules[i].Word)
 		}
 	}
 }
