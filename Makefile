@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console page test unit fuzz bench lint fmt man clean
+.PHONY: help demo build console console-deps test unit fuzz bench lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,19 +21,19 @@ build: ## Build bin/weft
 	@scripts/need gcc:gcc g++:g++
 	@$(GO) build -trimpath -pgo=cmd/weft/weft.pgo -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
 
-# npm install, not npm ci: that one wants packages of every platform to be in the
-# registry. Versions are those of the lock file all the same.
+# npm install, because npm ci requires packages of every platform in the registry.
+# The lock file pins the versions all the same.
 NPM := npm install --no-audit --no-fund --no-save
 
-console: ## Build the page anew from console/web (wants Node 20)
+console: ## Rebuild the console from console/web (needs Node 20)
 	cd console/web && $(NPM) && npm run types && npm run check && npm run build
 
-# The page's own tests want Node 20 and its packages; where they are not, those
-# tests say so and are skipped.
-page:
+# The console's tests need Node 20 and its packages; without them they say so and
+# are skipped.
+console-deps:
 	@if [ "$$(node --version 2>/dev/null | cut -c2- | cut -d. -f1)" -ge 20 ] 2>/dev/null; then \
 	  scripts/need chromium:chromium && (cd console/web && test -d node_modules || $(NPM)); \
-	else echo "no Node 20 here: the page is not compared with its source nor tried in a browser"; fi
+	else echo "Node 20 not found: the console is not compared with its source nor tested in a browser"; fi
 
 # Packages whose tests leave something to a run without the race detector:
 # internal/race says what and why.
@@ -41,7 +41,7 @@ PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_m
 
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (5s)
 
-unit: page
+unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
 	$(GO) test -vet=off $(PLAIN) # vetted above
@@ -49,7 +49,7 @@ unit: page
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
-bench: build ## Measure Weft side by side with its peers
+bench: build ## Benchmark Weft against comparable tools
 	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server
 	./bin/weft bench
 

@@ -30,7 +30,7 @@ type Backend struct {
 // ones.
 const maxListed = 100
 
-// NewBackend makes the API backend of a controller. call runs a function in the
+// NewBackend makes the API backend of a controller. do runs a function in the
 // controller's goroutine and waits for it; the hub publishes changes.
 func NewBackend(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Backend {
 	f := &Backend{c: c, do: do, hub: hub, counters: map[string]api.Counter{}, markScopes: map[*api.Mark]func(*trace.Trace) bool{}}

@@ -43,7 +43,7 @@ func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark,
 func (f *Backend) trackMark(one *api.Mark, servers []string, text string) {
 	packets, err := f.c.traces.PacketSchema().Parse(text)
 	if err != nil {
-		return // EnableDbg has accepted it
+		return // EnableDebug has accepted it
 	}
 	var senders []model.Addr
 	for _, name := range servers {

@@ -144,7 +144,7 @@ func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	return e.pauses > 0 && now-e.lastPause < engine.Of(pauseRecency)
 }
 
-// sendPoll has the host poll: for causes, too, if it was paused recently.
+// send has the host poll: for causes, too, if it was paused recently.
 func (h *agentHost) send(t agent.DiagnosisRequest) {
 	if h.all.stopped {
 		return

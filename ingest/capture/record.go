@@ -100,7 +100,7 @@ func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 }
 
 // RecordDatagram queues a copy of a datagram: the UDP payload, or with ERSPAN the
-// IP payload. Taken is false if the collector rejected it.
+// IP payload. taken is false if the collector rejected it.
 func (r *Recorder) RecordDatagram(k source.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

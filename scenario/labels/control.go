@@ -161,7 +161,7 @@ func (c *Control) ReceiveDatagram(at model.Time, _ model.NodeID, datagram []byte
 			c.Unexpected++
 			continue
 		}
-		_ = c.Watch.IngestReport(at, rep.Data) // the board counts rejected labels
+		_ = c.Watch.IngestReport(at, rep.Data) // the watch counts rejected labels
 		if c.onReport != nil {
 			c.onReport()
 		}
