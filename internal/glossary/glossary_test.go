@@ -180,6 +180,14 @@ func readable(t *testing.T) (names []string) {
 			if strings.HasSuffix(name, "_test.go") {
 				return nil
 			}
+		case ".json":
+			if !strings.HasPrefix(name, "deploy/") {
+				return nil
+			}
+		case "":
+			if d.Name() != "Makefile" {
+				return nil
+			}
 		case ".md", ".svelte", ".ts", ".lua", ".yaml", ".yml", ".txtar", ".txt", ".service", ".css", ".html":
 		default:
 			return nil
