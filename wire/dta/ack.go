@@ -40,8 +40,8 @@ func (v Verdict) String() string {
 	return "verdict " + strconv.Itoa(int(v))
 }
 
-// Ack is a translator's answer to a reporter of version 1: an acknowledgement
-// or a refusal of Count reports from First on.
+// Ack is a translator's answer: an acknowledgement or a refusal of Count reports
+// from First on. A reporter of version 2 gets its Acks behind an Answer.
 type Ack struct {
 	Verdict  Verdict
 	Reporter model.NodeID

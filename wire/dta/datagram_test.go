@@ -22,7 +22,8 @@ func TestHeader(t *testing.T) {
 	for in, wantErr := range map[string]error{
 		"":                              ErrShort,
 		"d1 00 0102 03040506 070809":    ErrShort,
-		"d2 00 0102 03040506 0708090a":  ErrVersion,
+		"d3 00 0102 03040506 0708090a":  ErrVersion,
+		"d2 00 0102 03040506 0708090a":  ErrShort,
 		"c1 00 0102 03040506 0708090a":  ErrVersion,
 		"01 00 02 00000001 00000002 ee": ErrVersion, // a Key-Write of the prototype
 		"d1 01 0102 03040506 0708090a":  ErrReserved,
@@ -40,6 +41,7 @@ func TestHeader(t *testing.T) {
 
 func FuzzHeader(f *testing.F) {
 	f.Add(Header{Count: 1, Reporter: 2, Seq: 3}.AppendTo(nil))
+	f.Add(Header{Count: 1, Reporter: 2, Seq: 3, Signed: true, KeyID: 4, Start: 5, Sent: 6}.AppendTo(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var h Header
 		n, err := h.Parse(in)
@@ -103,7 +105,7 @@ func TestReaderErrors(t *testing.T) {
 		"count too small":    {with(3, 1), 1, ErrTrailing},
 		"count too large":    {with(3, 3), 2, ErrShort},
 		"count of zero":      {with(3, 0), 0, ErrTrailing},
-		"other version":      {with(0, 0xd2), 0, ErrVersion},
+		"other version":      {with(0, 0xd3), 0, ErrVersion},
 		"flags":              {with(1, 1), 0, ErrReserved},
 		"bad second report":  {with(21, 0x90), 1, ErrPrimitive},
 	} {
@@ -309,6 +311,9 @@ func FuzzReader(f *testing.F) {
 		all = append(all, tc.wire...)
 	}
 	f.Add(all)
+	mac := NewMAC(3, []byte("secret"))
+	signed, _ := mac.AppendSigned(nil, all, 1, 2)
+	f.Add(signed)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var r Reader
 		var rep Report
@@ -318,7 +323,12 @@ func FuzzReader(f *testing.F) {
 			}
 			return
 		}
-		w := NewWriter(r.Header().Reporter, r.Header().Seq)
+		h := r.Header()
+		w := NewWriter(h.Reporter, h.Seq)
+		if h.Signed {
+			// The MAC is not read: any other is as good here.
+			w = NewSignedWriter(h.Reporter, h.Seq, NewMAC(h.KeyID, nil), h.Start)
+		}
 		w.Begin(make([]byte, len(in)))
 		for r.Next(&rep) {
 			if err := w.AddReport(&rep); err != nil {
@@ -326,8 +336,11 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 		count, seq := w.Count(), w.Seq()
-		out := w.Finish()
-		if !bytes.Equal(out[HeaderSize:], in[HeaderSize:len(out)]) {
+		out := w.FinishAt(h.Sent)
+		if h.Signed {
+			in, out = in[:len(in)-MACSize], out[:len(out)-MACSize]
+		}
+		if size := h.Size(); !bytes.Equal(out[size:], in[size:len(out)]) {
 			t.Fatalf("round trip %x -> %x", in, out)
 		}
 		switch err := r.Err(); {

@@ -1,8 +1,8 @@
 // Package dta encodes and decodes the reports of Direct Telemetry Access, which
 // a switch sends and a translator writes into a collector's memory. It supports
-// Weft's version 1, many reports per datagram, and the format of the paper's
-// public prototype, one report per datagram. Key hashing, slots and checksums
-// are in collect.
+// Weft's version 1, many reports per datagram, version 2, the same with a MAC,
+// and the format of the paper's public prototype, one report per datagram. Key
+// hashing, slots and checksums are in collect.
 // Origin: docs/papers.md#dta. Layout: docs/formats/dta.md.
 package dta
 
@@ -23,8 +23,9 @@ const (
 var (
 	ErrShort      = errors.New("dta: short packet")
 	ErrTrailing   = errors.New("dta: bytes after the end")
-	ErrVersion    = errors.New("dta: not version 1")
+	ErrVersion    = errors.New("dta: not version 1 or 2")
 	ErrReserved   = errors.New("dta: reserved bits are set")
+	ErrMAC        = errors.New("dta: no MAC of this key")
 	ErrPrimitive  = errors.New("dta: unknown primitive")
 	ErrKeyLen     = errors.New("dta: key length out of range")
 	ErrDataLen    = errors.New("dta: data length does not fit the primitive")

@@ -3,7 +3,8 @@ package dta
 import "encoding/binary"
 
 // Reader reads the reports of one datagram after the other. It keeps a
-// reference to the datagram, copies nothing and allocates nothing.
+// reference to the datagram, copies nothing and allocates nothing. It does not
+// verify the MAC of version 2: see MAC.Verify.
 //
 //	for r.Reset(datagram); r.Next(&report); {
 //		…
@@ -22,7 +23,13 @@ type Reader struct {
 // with the header.
 func (r *Reader) Reset(datagram []byte) error {
 	n, err := r.head.Parse(datagram)
-	r.rest, r.read, r.err = datagram[n:], 0, err
+	end := len(datagram)
+	if r.head.Signed {
+		if end -= MACSize; end < n {
+			n, end, err = 0, 0, ErrShort
+		}
+	}
+	r.rest, r.read, r.err = datagram[n:end], 0, err
 	return err
 }
 

@@ -166,3 +166,13 @@ func (c *Chunk) Parse(b []byte) (int, error) {
 	*c = got
 	return int(end) + crcSize, nil
 }
+
+// Peek returns the switch and the snapshot's time of an encoded chunk without
+// checking it, and false if b is too short for one.
+func Peek(b []byte) (sw model.NodeID, at model.Time, ok bool) {
+	if len(b) < HeaderSize {
+		return 0, 0, false
+	}
+	be := binary.BigEndian
+	return model.NodeID(be.Uint32(b[4:])), model.Time(be.Uint64(b[20:])), true
+}

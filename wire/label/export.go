@@ -84,3 +84,13 @@ func (e *Export) Parse(b []byte) (int, error) {
 	*e = x
 	return exportHead + n + used, nil
 }
+
+// PeekExport returns the switch and the time of an encoded export without checking
+// it, and false if b is too short for one.
+func PeekExport(b []byte) (sw model.NodeID, at model.Time, ok bool) {
+	if len(b) < exportHead {
+		return 0, 0, false
+	}
+	be := binary.BigEndian
+	return model.NodeID(be.Uint32(b[4:])), model.Time(be.Uint64(b[8:])), true
+}

@@ -141,3 +141,13 @@ const shardSeed = 0x6d6972726f72
 func Shard(key *model.FlowKey, n uint32) uint32 {
 	return uint32(key.Hash(shardSeed) >> 32 * uint64(n) >> 32)
 }
+
+// Peek returns the switch and the time of an encoded mirror without checking it,
+// and false if b is too short for one.
+func Peek(b []byte) (sw model.NodeID, at model.Time, ok bool) {
+	if len(b) < HeadSize {
+		return 0, 0, false
+	}
+	be := binary.BigEndian
+	return model.NodeID(be.Uint32(b[4:])), model.Time(be.Uint64(b[12:])), true
+}

@@ -192,3 +192,13 @@ func (p *Poll) parseWeft(b []byte) (int, error) {
 	}
 	return n, p.Flow.Parse(b[weftHead:n])
 }
+
+// Peek returns the host and the time of an encoded packet without checking it, and
+// false if it has none: those of the prototype do not.
+func Peek(b []byte) (host model.NodeID, at model.Time, ok bool) {
+	if len(b) < weftHead || Layout(b[0]&0x3f) != Weft {
+		return 0, 0, false
+	}
+	be := binary.BigEndian
+	return model.NodeID(be.Uint32(b[8:])), model.Time(be.Uint64(b[16:])), true
+}

@@ -1,6 +1,7 @@
 package wireshark
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -105,8 +106,29 @@ func reportSamples() []sample {
 			panic(err)
 		}
 	}
+	plain := w.Finish()
+	mac := dta.NewMAC(3, []byte("secret"))
+	signed, err := mac.AppendSigned(nil, plain, 5, 6)
+	if err != nil {
+		panic(err)
+	}
+	answer := dta.Answer{KeyID: 3, Reporter: 12, Start: 5, Sent: 6}.AppendTo(nil)
+	for first := range dta.Seq(2) {
+		answer = dta.Ack{Verdict: dta.Gap, Reporter: 12, First: 99 + first, Count: 1}.AppendTo(answer)
+	}
+	answer = mac.AppendMAC(answer, answer)
+	macOf := func(b []byte) string { return hex.EncodeToString(b[len(b)-dta.MACSize:]) }
 	all := []sample{
-		{"DTA v1", dtaFrame(w.Finish()), map[string]string{
+		{"DTA v2", dtaFrame(signed), map[string]string{
+			"weft.dta.magic": "0xd2", "weft.dta.key_id": "3", "weft.dta.count": "4", "weft.dta.reporter": "12", "weft.dta.seq": "99",
+			"weft.dta.start": "5", "weft.dta.sent": "6", "weft.dta.mac": macOf(signed),
+			"weft.dta.primitive": "1,2,3,4", "weft.dta.hop": "2", "weft.dta.data": "01020304,0506,00000008",
+		}},
+		{"DTA v2 acknowledgements", frame(udp(hostB, hostA, dta.Port, 50123, answer)), map[string]string{
+			"weft.ack.magic": "0xa2,0xd1,0xd1", "weft.ack.key_id": "3", "weft.ack.reporter": "12,12,12", "weft.ack.start": "5", "weft.ack.sent": "6",
+			"weft.ack.first": "99,100", "weft.ack.mac": macOf(answer),
+		}},
+		{"DTA v1", dtaFrame(plain), map[string]string{
 			"weft.dta.magic": "0xd1", "weft.dta.count": "4", "weft.dta.reporter": "12", "weft.dta.seq": "99",
 			"weft.dta.primitive": "1,2,3,4", "weft.dta.immediate": "0,1,0,0", "weft.dta.retransmit": "0,0,1,0", "weft.dta.copies": "1,0,3,0",
 			"weft.dta.key_len": "13,0,37,1", "weft.dta.data_len": "4,2,8,4", "weft.dta.list": "7", "weft.dta.delta": "1099511627776",

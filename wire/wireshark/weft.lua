@@ -4,7 +4,7 @@
 --   tshark    -X lua_script:weft.lua -r capture.pcapng -O weft.dta
 --
 -- or put this file into Wireshark's personal plugins folder. It dissects
---   weft.dta      reports, UDP 40040 (Weft v1 and the prototype's two layouts)
+--   weft.dta      reports, UDP 40040 (Weft v1, v2 and the prototype's two layouts)
 --   weft.ack      acknowledgements to reporters, from UDP 40040 or to 40044
 --   weft.label    INT-label blocks, IP protocol 253
 --   weft.poll     polling packets, EtherType 0x6888
@@ -285,6 +285,8 @@ local ack, ak = declare("weft.ack", "DTA acknowledgement", {
   { "uint8", "magic", "Magic and version", base.HEX }, { "uint8", "verdict", "Verdict", base.DEC, verdicts },
   { "uint16", "reserved", "Reserved" }, { "uint32", "reporter", "Reporter" }, { "uint32", "first", "First sequence" },
   { "uint32", "count", "Reports" }, { "uint8", "proto.seq", "Sequence" }, { "bool", "proto.nack", "NACK", 8, nil, 0x80 },
+  { "uint8", "key_id", "Key id" }, { "uint64", "start", "Start of the sequence in ns" }, { "uint64", "sent", "Send time of the datagram in ns" },
+  { "bytes", "mac", "MAC" },
 })
 
 function ack.dissector(buf, pinfo, root)
@@ -295,8 +297,20 @@ function ack.dissector(buf, pinfo, root)
     tree:add(ak["proto.nack"], buf(1, 1))
     return 2
   end
-  local at = 0
-  while at < buf:len() do
+  -- Version 2: the datagram that is answered comes first, a MAC last.
+  local at, last = 0, buf:len()
+  if buf(0, 1):uint() == 0xa2 then
+    local c = cursor(tree, ak, buf(0, 24))
+    c.add("magic", 1)
+    c.add("key_id", 1)
+    c.add("reserved", 2)
+    c.add("reporter", 4)
+    c.add("start", 8)
+    c.add("sent", 8)
+    at, last = 24, last - 16
+    tree:add(ak["mac"], buf(last, 16))
+  end
+  while at < last do
     local c = cursor(tree, ak, buf(at, 16))
     c.add("magic", 1)
     c.add("verdict", 1)
@@ -304,7 +318,7 @@ function ack.dissector(buf, pinfo, root)
     for _, n in ipairs({ "reporter", "first", "count" }) do c.add(n, 4) end
     at = at + 16
   end
-  return at
+  return buf:len()
 end
 
 -------------------------------------------------------------------------- dta
@@ -313,6 +327,8 @@ local primitives = { [1] = "key-write", [2] = "append", [3] = "key-increment", [
 local dta, d = declare("weft.dta", "Direct Telemetry Access", join({
   { "uint8", "magic", "Magic and version", base.HEX }, { "uint8", "flags", "Flags", base.HEX }, { "uint16", "count", "Reports" },
   { "uint32", "reporter", "Reporter" }, { "uint32", "seq", "Sequence of the first report" },
+  { "uint8", "key_id", "Key id" }, { "uint64", "start", "Start of the sequence in ns" }, { "uint64", "sent", "Send time in ns" },
+  { "bytes", "mac", "MAC" },
   { "uint8", "primitive", "Primitive", base.DEC, primitives, 0xf0 },
   { "bool", "immediate", "Immediate", 8, nil, 0x08 }, { "bool", "retransmit", "Retransmittable", 8, nil, 0x04 },
   { "uint8", "copies", "Redundancy less one", base.DEC, nil, 0xc0 }, { "uint8", "key_len", "Key length", base.DEC, nil, 0x3f },
@@ -399,18 +415,26 @@ function dta.dissector(buf, pinfo, root)
   if buf:len() < 2 then return 0 end
   pinfo.cols.protocol = "DTA"
   local tree = root:add(dta, buf())
-  if buf(0, 1):uint() ~= 0xd1 then return dtaPrototype(buf, tree) end
+  local magic = buf(0, 1):uint()
+  if magic ~= 0xd1 and magic ~= 0xd2 then return dtaPrototype(buf, tree) end
   local c = cursor(tree, d, buf())
   c.add("magic", 1)
-  c.add("flags", 1)
+  c.add(magic == 0xd2 and "key_id" or "flags", 1)
   local count = buf(2, 2):uint()
   c.add("count", 2)
   c.add("reporter", 4)
   c.add("seq", 4)
   pinfo.cols.info = string.format("%d reports of switch %d, sequence %d", count, buf(4, 4):uint(), buf(8, 4):uint())
-  local at = 12
-  for i = 0, count - 1 do at = at + dtaReport(buf(at), pinfo, tree, i) end
-  noExtra(tree, buf(), at)
+  -- Version 2 has times after the header, and a MAC last; it is not verified.
+  local at, reports = 12, buf()
+  if magic == 0xd2 then
+    c.add("start", 8)
+    c.add("sent", 8)
+    at, reports = 28, buf(0, buf:len() - 16)
+    tree:add(d["mac"], buf(buf:len() - 16, 16))
+  end
+  for i = 0, count - 1 do at = at + dtaReport(reports(at), pinfo, tree, i) end
+  noExtra(tree, reports, at)
   return buf:len()
 end
 
