@@ -217,11 +217,8 @@ func (r *Responder) refuse(why Refusal) []byte {
 
 // execute executes a packet if it has the expected PSN.
 func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
-	switch p.BTH.Opcode {
-	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
-	default:
-		return r.failQueuePair(q, p, BadOpcode, roce.NakRequest)
-	}
+	// The PSN is checked first: who forges a source address and guesses a queue
+	// pair must also guess the PSN to make it fail.
 	switch d := p.BTH.PSN.Sub(q.expected); {
 	case d < 0:
 		return r.answerDuplicate(q, p)
@@ -232,6 +229,11 @@ func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 		}
 		q.nakked = true
 		return r.answer(q, q.expected, roce.AETH{Syndrome: roce.NakSequence, MSN: q.done}, nil)
+	}
+	switch p.BTH.Opcode {
+	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
+	default:
+		return r.failQueuePair(q, p, BadOpcode, roce.NakRequest)
 	}
 	var was uint64
 	if p.BTH.Opcode == roce.FetchAdd {

@@ -157,6 +157,7 @@ func mapFile(f *os.File, prot int, want *Header) (*Region, error) {
 	_ = syscall.Madvise(m, syscall.MADV_HUGEPAGE) // takes effect on tmpfs that allows it
 	r := newRegion(h, m, m)
 	r.file = f
+	addMapping(r)
 	return r, nil
 }
 
@@ -185,6 +186,7 @@ func (r *Region) Sync() error {
 // Close unmaps the memory. No structure on it may be in use any more.
 func (r *Region) Close() error {
 	r.mem, r.words = nil, nil
+	removeMapping(r)
 	err := syscall.Munmap(r.mapping)
 	r.mapping = nil
 	if r.file != nil {

@@ -18,54 +18,68 @@ type Sink interface {
 }
 
 // IntakeStats count every datagram and report received.
-// Invariant: Reports = Stored + Duplicate + Stale + all of Refused.
+// Invariant: Reports = Stored + Duplicate + Stale + all of Refused + Denied.
 type IntakeStats struct {
-	Datagrams     uint64                   `json:"datagrams"`
-	UnknownFormat uint64                   `json:"unknown_format"` // datagrams that are neither version 1 nor the prototype's
-	Truncated     uint64                   `json:"truncated"`      // datagrams of version 1 with a length mismatch
-	Reports       uint64                   `json:"reports"`        // parsed from datagrams
-	Stored        uint64                   `json:"stored"`
-	Duplicate     uint64                   `json:"duplicate"` // dropped: already stored
-	Stale         uint64                   `json:"stale"`     // dropped: too late to distinguish from a duplicate
-	Refused       [dta.Unserved + 1]uint64 `json:"refused_by_verdict"`
+	Datagrams       uint64                   `json:"datagrams"`
+	DeniedDatagrams uint64                   `json:"denied_datagrams"` // not admitted: see Refusal
+	UnknownFormat   uint64                   `json:"unknown_format"`   // datagrams that are neither version 1 or 2 nor the prototype's
+	Truncated       uint64                   `json:"truncated"`        // datagrams of version 1 or 2 with a length mismatch
+	Reports         uint64                   `json:"reports"`          // parsed from datagrams, or claimed by one that was denied
+	Stored          uint64                   `json:"stored"`
+	Duplicate       uint64                   `json:"duplicate"` // dropped: already stored
+	Stale           uint64                   `json:"stale"`     // dropped: too late to distinguish from a duplicate
+	Denied          uint64                   `json:"denied"`    // dropped: not admitted, and not answered
+	DeniedBy        [Refusals]uint64         `json:"denied_by"` // the same by Refusal
+	Refused         [dta.Unserved + 1]uint64 `json:"refused_by_verdict"`
 
 	Missing   uint64 `json:"missing"`   // skipped sequence numbers: reports lost in transit, unless they arrived Late
 	Late      uint64 `json:"late"`      // skipped, and stored later
 	Restarts  uint64 `json:"restarts"`  // restarts of reporters
-	Reporters uint64 `json:"reporters"` // tracked now
+	Reporters uint64 `json:"reporters"` // tracked now; of Intakes with one table only the first counts them
 	Untracked uint64 `json:"untracked"` // reports of reporters beyond the limit; duplicates among them are not detected
 	Acks      uint64 `json:"acks"`
 }
 
-// Intake parses datagrams of version 1 and of both prototype layouts, tracks
-// each reporter's sequence numbers, and answers with NACKs for refused and missing
-// reports. It allocates only for a new reporter.
+// Intake parses datagrams of version 1 and 2 and of both prototype layouts, asks
+// its Gate who may report, tracks each reporter's sequence numbers, and answers
+// with NACKs for refused and missing reports. It allocates only for a new
+// reporter.
 type Intake struct {
-	most      int
-	reporters map[model.NodeID]*sequence
-	protos    map[netip.Addr]*sequence
+	table     *Reporters
+	counts    bool      // Stats includes the table
 	last      *sequence // of lastID: most datagrams follow one of the same reporter
 	lastID    model.NodeID
 	untracked sequence // shared by reporters beyond the limit
+	gate      Gate     // nil: everything is admitted
+	keys      keyRings
 	reader    dta.Reader
+	head      dta.Header
 	report    dta.Report
+	other     dta.Report // admitRun
 	proto     dta.Prototype
 	stats     IntakeStats
 }
 
-// DefaultReporters is the default limit of tracked reporters: more than a large
-// datacenter has switches. Each takes about 1 KiB.
-const DefaultReporters = 1 << 16
+// NewIntake returns an Intake without a Gate that tracks at most that number of
+// reporters.
+func NewIntake(reporters int) *Intake { return NewSharedIntake(NewReporters(reporters), nil) }
 
-// NewIntake returns an Intake that tracks at most that number of reporters.
-func NewIntake(reporters int) *Intake {
-	return &Intake{most: reporters, reporters: map[model.NodeID]*sequence{}, protos: map[netip.Addr]*sequence{}}
+// NewSharedIntake returns an Intake that shares a table of reporters with others
+// and asks a Gate, if that is not nil.
+func NewSharedIntake(table *Reporters, gate Gate) *Intake {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	in := &Intake{table: table, counts: !table.counted, gate: gate}
+	table.counted = true
+	return in
 }
 
 // Stats returns the current counters.
 func (in *Intake) Stats() IntakeStats {
 	st := in.stats
-	st.Reporters = uint64(len(in.reporters) + len(in.protos))
+	if in.counts {
+		st.Reporters = uint64(in.table.Len())
+	}
 	return st
 }
 
@@ -86,9 +100,38 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 		in.stats.UnknownFormat++
 		return answer
 	}
-	h := in.reader.Header()
-	s := in.sequenceOf(h.Reporter, h.Count)
-	where, missing := s.classify(from, h.Seq, int(h.Count), window)
+	in.head = in.reader.Header()
+	h := &in.head
+	mac, why := in.admit(now, from, h, datagram)
+	if why != Admitted {
+		in.deny(from, why, claimedReports(h, len(datagram)))
+		return answer
+	}
+	s := in.sequenceOf(now, h)
+	defer s.mu.Unlock()
+	n, where, missing, why := s.place(now, from, h)
+	if why != Admitted {
+		in.deny(from, why, claimedReports(h, len(datagram)))
+		return answer
+	}
+	if mac == nil {
+		return in.storeDatagram(now, from, n, where, missing, sink, answer)
+	}
+	start := len(answer)
+	answer = dta.Answer{KeyID: h.KeyID, Reporter: h.Reporter, Start: h.Start, Sent: h.Sent}.AppendTo(answer)
+	answer = in.storeDatagram(now, from, n, where, missing, sink, answer)
+	if len(answer) == start+dta.AnswerSize {
+		return answer[:start]
+	}
+	return mac.AppendMAC(answer, answer[start:])
+}
+
+// storeDatagram puts the reports of an admitted datagram into the sink. Their
+// numbers are those of s.
+func (in *Intake) storeDatagram(now model.Time, from netip.AddrPort, s *numbers, where position, missing int,
+	sink Sink, answer []byte,
+) []byte {
+	h := &in.head
 	switch where {
 	case afterGap:
 		in.stats.Missing += uint64(missing)
@@ -99,7 +142,7 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 	// From here on next is after the datagram's last number, and the numbers in
 	// between are not stored.
 	fresh := s.next // numbers before it were seen or skipped
-	if end := h.Seq + dta.Seq(h.Count); where != stale && end.Sub(s.next) > 0 {
+	if end := h.Seq + dta.Seq(h.Count); where != far && end.Sub(s.next) > 0 {
 		s.advance(end)
 	}
 	refused := dta.Ack{Reporter: h.Reporter}
@@ -110,27 +153,36 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 			break
 		}
 		in.stats.Reports += uint64(count)
-		if where == stale {
+		if where == far {
 			in.stats.Stale += uint64(count)
 			continue
 		}
-		if count > 1 && seq.Sub(fresh) >= 0 && sink.PutRun(now, &in.report, run, count) {
+		size := len(run) / count
+		if count > 1 && seq.Sub(fresh) >= 0 && in.admitRun(now, run, size) && sink.PutRun(now, &in.report, run, count) {
 			in.stats.Stored += uint64(count)
 			s.storeRun(seq, count)
 			continue
 		}
-		size := len(run) / count
 		for i := range dta.Seq(count) {
 			if i > 0 {
 				_, _ = in.report.Parse(run[int(i)*size:]) // NextRun has validated it
 			}
-			answer, refused = in.storeReport(now, s, seq+i, seq.Sub(fresh)+int(i) < 0, sink, answer, refused)
+			late := seq.Sub(fresh)+int(i) < 0
+			if late && s.stored(seq+i) {
+				in.stats.Duplicate++
+				continue
+			}
+			if why := in.admitReport(now, &in.report); why != Admitted {
+				in.denyReport(from, why)
+				continue
+			}
+			answer, refused = in.storeReport(now, s, seq+i, late, sink, answer, refused)
 		}
 	}
 	answer = in.appendRefusal(answer, refused)
 	if in.reader.Err() != nil {
 		in.stats.Truncated++
-		if where != stale {
+		if where != far {
 			lost := uint32((h.Seq + dta.Seq(h.Count)) - in.reader.Seq())
 			answer = in.appendRefusal(answer, dta.Ack{Verdict: dta.Malformed, Reporter: h.Reporter, First: in.reader.Seq(), Count: lost})
 		}
@@ -138,15 +190,11 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 	return answer
 }
 
-// storeReport puts one report into the sink, unless it was stored before. refused
-// is the answer about the reports just before it, which grows or is replaced.
-func (in *Intake) storeReport(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink,
+// storeReport puts one report into the sink. refused is the answer about the
+// reports just before it, which grows or is replaced.
+func (in *Intake) storeReport(now model.Time, s *numbers, seq dta.Seq, late bool, sink Sink,
 	answer []byte, refused dta.Ack,
 ) ([]byte, dta.Ack) {
-	if late && s.stored(seq) {
-		in.stats.Duplicate++
-		return answer, refused
-	}
 	verdict := sink.Put(now, &in.report)
 	if verdict == dta.Stored {
 		in.stats.Stored++
@@ -174,104 +222,24 @@ func (in *Intake) appendRefusal(answer []byte, a dta.Ack) []byte {
 	return a.AppendTo(answer)
 }
 
-// sequenceOf returns the sequence state of a reporter.
-func (in *Intake) sequenceOf(id model.NodeID, count uint16) *sequence {
-	if in.last != nil && in.lastID == id {
+// sequenceOf returns the sequence state of the reporter, locked.
+func (in *Intake) sequenceOf(now model.Time, h *dta.Header) *sequence {
+	if in.last != nil && in.lastID == h.Reporter && in.last.lock() {
 		return in.last
 	}
-	s, ok := in.reporters[id]
-	if !ok {
-		if len(in.reporters)+len(in.protos) >= in.most {
-			in.stats.Untracked += uint64(count)
-			in.untracked = sequence{}
-			return &in.untracked
-		}
-		s = new(sequence)
-		in.reporters[id] = s
+	s := in.table.lock(now, h.Reporter, h.Signed)
+	if s == nil {
+		in.stats.Untracked += uint64(h.Count)
+		return in.untrackedSequence()
 	}
-	in.last, in.lastID = s, id
+	in.last, in.lastID = s, h.Reporter
 	return s
 }
 
-// handlePrototype parses a datagram of one report. Its 8-bit sequence numbers are
-// used only in the long layout, and there only for retransmittable reports, as in
-// the prototype.
-func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink,
-	answer []byte,
-) []byte {
-	layout, err := dta.DetectLayout(datagram)
-	if err == nil {
-		_, err = in.proto.Parse(datagram, layout)
-	}
-	if err != nil {
-		in.stats.UnknownFormat++
-		return answer
-	}
-	in.stats.Reports++
-	r := &in.proto.Report
-	if layout == dta.Base2 || !r.Retransmit {
-		in.countVerdict(sink.Put(now, r))
-		return answer
-	}
-	s := in.prototypeSequence(from.Addr())
-	if s.started && s.from != from {
-		*s = sequence{} // 8 bits cannot show that a reporter restarted
-		in.stats.Restarts++
-	}
-	seq := dta.Seq(in.proto.Seq)
-	if s.started {
-		seq = s.next + dta.Seq(int32(int8(in.proto.Seq-uint8(s.next))))
-	} else {
-		seq += 1 << 16 // away from the wraparound, which has no restart
-	}
-	where, missing := s.classify(from, seq, 1, protoWindow)
-	if where == afterGap {
-		in.stats.Missing += uint64(missing)
-		in.stats.Acks++
-		answer = dta.PrototypeAck{Seq: uint8(s.next - 1), Nack: true}.AppendTo(answer)
-	}
-	if where == withinWindow && s.stored(seq) {
-		in.stats.Duplicate++
-		return answer
-	}
-	if end := seq + 1; end.Sub(s.next) > 0 {
-		s.advance(end)
-	}
-	switch v := sink.Put(now, r); {
-	case v == dta.Stored:
-		if where == withinWindow {
-			in.stats.Late++
-		}
-		s.store(seq)
-		in.countVerdict(v)
-	case where == afterGap:
-		in.countVerdict(v) // one answer is enough: it requests this one as well
-	default:
-		in.countVerdict(v)
-		in.stats.Acks++
-		answer = dta.PrototypeAck{Seq: uint8(seq - 1), Nack: true}.AppendTo(answer)
-	}
-	return answer
-}
-
-func (in *Intake) prototypeSequence(a netip.Addr) *sequence {
-	s, ok := in.protos[a]
-	if !ok {
-		if len(in.reporters)+len(in.protos) >= in.most {
-			in.stats.Untracked++
-			in.untracked = sequence{}
-			return &in.untracked
-		}
-		s = new(sequence)
-		in.protos[a] = s
-	}
-	return s
-}
-
-func (in *Intake) countVerdict(v dta.Verdict) {
-	if v == dta.Stored {
-		in.stats.Stored++
-	} else {
-		in.stats.Refused[v]++
-	}
+// untrackedSequence returns a sequence without numbers, locked, for a reporter
+// that the table has no place for.
+func (in *Intake) untrackedSequence() *sequence {
+	in.untracked.mu.Lock()
+	in.untracked.started = false
+	return &in.untracked
 }

@@ -236,11 +236,18 @@ func TestReporterToIntake(t *testing.T) {
 		cfg := reporter.DefaultConfig(7, dta.Seq(rapid.Uint32().Draw(t, "first")))
 		cfg.DatagramBytes = rapid.IntRange(dta.HeaderSize+12, 100).Draw(t, "datagram")
 		cfg.MaxResends, cfg.MaxDatagrams, cfg.Backoff, cfg.BeaconInterval = 1000, 64, 0, 1
+		in, sink := NewIntake(10), newTally()
+		var now model.Time
+		if rapid.Bool().Draw(t, "signed") {
+			now = testNow
+			cfg.Key, cfg.Start = macOf(7), testStart
+			cfg.DatagramBytes += dta.SignedOverhead
+			in = NewSharedIntake(NewReporters(10), keyed(7))
+		}
 		rep, err := reporter.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, sink := NewIntake(10), newTally()
 		overload := rapid.IntRange(0, 3).Draw(t, "overload")
 		sink.verdict = func() dta.Verdict {
 			if overload > 0 && rapid.IntRange(0, 3).Draw(t, "full") < overload {
@@ -248,7 +255,6 @@ func TestReporterToIntake(t *testing.T) {
 			}
 			return dta.Stored
 		}
-		var now model.Time
 		var late [][]byte
 		carry := func(lossy bool) {
 			for range rep.ReadyDatagrams() {
@@ -298,7 +304,7 @@ func TestReporterToIntake(t *testing.T) {
 			carry(false)
 		}
 		st := in.Stats()
-		if st.Reports != st.Stored+st.Duplicate+st.Stale+st.Refused[dta.RateLimited] {
+		if st.Reports != st.Stored+st.Duplicate+st.Stale+st.Refused[dta.RateLimited] || st.DeniedDatagrams > 0 {
 			t.Fatalf("counts do not add up: %+v", st)
 		}
 		for i := range n {

@@ -220,7 +220,8 @@ func (t *Translator) emitPath(now model.Time, p *Path) {
 
 // Tick writes paths and entries whose wait time is over.
 func (t *Translator) Tick(now model.Time) {
-	for l := t.lists.oldest(); l != nil && now.Sub(l.since) >= t.cfg.ListWait; l = t.lists.oldest() {
+	// A batch from the future is due, too: the clock was set.
+	for l := t.lists.oldest(); l != nil && (now.Sub(l.since) >= t.cfg.ListWait || l.since.Sub(now) > time.Second); l = t.lists.oldest() {
 		t.writeBatch(l, false)
 	}
 	t.cache.emitExpired(now, t.emit)
