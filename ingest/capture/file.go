@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,12 +16,32 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/weft-telemetry/weft/ingest/sources"
 )
+
+// disk is what a recording needs of a file.
+type disk interface {
+	io.WriteCloser
+	Truncate(size int64) error
+}
+
+// openPrivate opens a new file that only its owner can read: it has the headers of
+// packets.
+func openPrivate(path string) (disk, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Chmod(0o600) // of an empty one that was there
+}
 
 // file is the current file of a recording.
 type file struct {
 	cfg     *Config
-	file    *os.File
+	file    disk
+	written int64 // bytes that the disk took
+	whole   int64 // bytes of whole blocks among them
 	buf     *bufio.Writer
 	out     *pcapgo.NgWriter
 	devices map[string]int
@@ -29,29 +51,58 @@ type file struct {
 }
 
 // create makes a file. An existing one is archived, and archived files beyond the
-// number to keep are removed.
-func create(cfg *Config) (*file, error) {
+// number to keep are removed. It fails if the disk does not take room bytes.
+func create(cfg *Config, open func(path string) (disk, error), room int) (*file, error) {
 	if err := archive(cfg.Path); err != nil {
 		return nil, err
 	}
 	if err := removeOldest(cfg.Path, cfg.Keep); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(cfg.Path)
+	f, err := open(cfg.Path)
 	if err != nil {
 		return nil, err
 	}
-	w := &file{cfg: cfg, file: f, buf: bufio.NewWriterSize(f, 1<<16), devices: map[string]int{}}
+	if room > 0 {
+		_, err := f.Write(make([]byte, room))
+		if err := errors.Join(err, f.Truncate(0)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	w := &file{cfg: cfg, file: f, devices: map[string]int{}}
+	w.buf = bufio.NewWriterSize(w, 1<<16)
 	info := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{
 		Application: "weft",
 		Comment:     "reports as received; IP and UDP headers are synthetic, except for addresses and ports",
 	}}
-	name := deviceName("dta", false) // a file without an interface is invalid
+	name := deviceName(sources.DTA.Kind, false) // a file without an interface is invalid
 	if w.out, err = pcapgo.NewNgWriterInterface(w.buf, device(name), info); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Path, err), f.Close())
 	}
 	w.devices[name] = 0
+	if err := w.flush(); err != nil { // a full disk takes an empty file, but no header
+		w.abandon()
+		return nil, fmt.Errorf("%s: %w", cfg.Path, err)
+	}
 	return w, nil
+}
+
+// Write writes to the disk, and counts.
+func (w *file) Write(b []byte) (int, error) {
+	n, err := w.file.Write(b)
+	w.written += int64(n)
+	return n, err
+}
+
+// abandon closes the file after an error. It ends with its last whole block: a part
+// of one would make the file invalid.
+func (w *file) abandon() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	_ = w.file.Truncate(w.whole)
+	_ = w.file.Close()
 }
 
 func device(name string) pcapgo.NgInterface {
@@ -81,14 +132,25 @@ func (w *file) writePacket(e *entry, payload []byte) error {
 	}, w.packet)
 }
 
-func (w *file) flush() error { return errors.Join(w.out.Flush(), w.buf.Flush()) }
+// flush writes everything to the disk. The file then ends with a whole block.
+func (w *file) flush() error {
+	if err := errors.Join(w.out.Flush(), w.buf.Flush()); err != nil {
+		return err
+	}
+	w.whole = w.written
+	return nil
+}
 
 func (w *file) close() error {
 	if w.closed {
 		return nil
 	}
+	if err := w.flush(); err != nil {
+		w.abandon()
+		return err
+	}
 	w.closed = true
-	return errors.Join(w.flush(), w.file.Close())
+	return w.file.Close()
 }
 
 // archiveTimeFormat is the format of the last write time in an archived file's
@@ -161,4 +223,21 @@ func ArchivedFiles(path string) ([]string, error) {
 	}
 	slices.Sort(old)
 	return old, nil
+}
+
+// makePrivate takes the bits of other users from the archived files of a recording
+// that earlier versions made.
+func makePrivate(path string, log *slog.Logger) {
+	old, _ := ArchivedFiles(path) // create has read the directory
+	for _, name := range old {
+		info, err := os.Lstat(name)
+		if err != nil || info.Mode().Perm()&0o077 == 0 || !info.Mode().IsRegular() {
+			continue
+		}
+		if err := os.Chmod(name, info.Mode().Perm()&^0o077); err != nil {
+			log.Warn("other users may read a recording", "file", name, "error", err)
+			continue
+		}
+		log.Info("other users can no longer read a recording", "file", name, "mode", info.Mode().Perm())
+	}
 }

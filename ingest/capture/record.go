@@ -66,8 +66,22 @@ type Recorder struct {
 	// Owned by the goroutine that writes.
 	writing batch
 	file    *file
-	err     error // the first error; nothing is written after it
+	err     error         // of the disk; nothing is written until retryAt
+	retryAt time.Time     // when a new file is tried
+	backoff time.Duration // until the try after that
+	missed  uint64        // reports not recorded since err
+	open    func(path string) (disk, error)
+	now     func() time.Time
 }
+
+// After a disk error a new file is tried after firstRetry, then after twice the time
+// each, up to lastRetry, if the disk takes retryRoom bytes: on one that is almost
+// full every try would leave a short file.
+const (
+	retryRoom  = 64 << 10
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
 
 // batch holds reports back to back in one buffer.
 type batch struct {
@@ -92,11 +106,16 @@ func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	f, err := create(&cfg)
+	return newRecorder(cfg, log, openPrivate, time.Now)
+}
+
+func newRecorder(cfg Config, log *slog.Logger, open func(path string) (disk, error), now func() time.Time) (*Recorder, error) {
+	f, err := create(&cfg, open, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &Recorder{cfg: cfg, log: log, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}}, nil
+	makePrivate(cfg.Path, log)
+	return &Recorder{cfg: cfg, log: log, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}, open: open, now: now}, nil
 }
 
 // RecordDatagram queues a copy of a datagram: the UDP payload, or with ERSPAN the
@@ -128,8 +147,9 @@ func (r *Recorder) RecordDatagram(k source.Kind, taken bool, at model.Time, from
 const writeEvery = 100 * time.Millisecond
 
 // Run writes until ctx ends, and then the rest of the queue, and closes the file.
-// The error is the first disk error, which is also logged when it happens; after
-// it a Recorder only counts.
+// After a disk error, which is logged, it counts reports as failed until a new file
+// can be written: it tries that by itself. The error is that of the disk, if it
+// lasts until the end.
 func (r *Recorder) Run(ctx context.Context) error {
 	t := time.NewTicker(writeEvery)
 	defer t.Stop()
@@ -147,8 +167,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 // Close writes the rest of the queue and closes the file, without Run.
 func (r *Recorder) Close() error {
 	r.writeQueued()
-	err := r.file.close()
-	if r.err == nil {
+	if err := r.file.close(); r.err == nil {
 		r.err = err
 	}
 	if r.err != nil {
@@ -164,6 +183,9 @@ func (r *Recorder) writeQueued() {
 	r.writing, r.waiting = r.waiting, batch{r.writing.entries[:0], r.writing.bytes[:0]}
 	r.mu.Unlock()
 	var done Stats
+	if r.err != nil && !r.now().Before(r.retryAt) {
+		r.resume(&done)
+	}
 	rest, before := r.writing.bytes, r.err
 	for i := range r.writing.entries {
 		e := &r.writing.entries[i]
@@ -176,17 +198,33 @@ func (r *Recorder) writeQueued() {
 		r.err = r.file.flush()
 	}
 	if r.err != nil && before == nil {
-		r.log.Error("recording failed: later reports are counted but not recorded", "file", r.cfg.Path, "error", r.err)
+		r.file.abandon()
+		r.retryAt, r.backoff = r.now().Add(firstRetry), firstRetry
+		r.log.Error("recording failed: reports are counted but not recorded until a file can be written again", "file", r.cfg.Path, "error", r.err)
 	}
 	all := uint64(len(r.writing.entries))
 	if r.err == nil {
 		done.Written = all
 	}
+	r.missed += all - done.Written
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stats.Written += done.Written
 	r.stats.Failed += all - done.Written
 	r.stats.Files += done.Files
+}
+
+// resume tries a new file after a disk error. The one before is archived.
+func (r *Recorder) resume(done *Stats) {
+	next, err := create(&r.cfg, r.open, retryRoom)
+	if err != nil {
+		r.err, r.backoff = err, min(2*r.backoff, lastRetry)
+		r.retryAt = r.now().Add(r.backoff)
+		return
+	}
+	r.log.Warn("recording continues in a new file", "file", r.cfg.Path, "not_recorded", r.missed)
+	r.file, r.err, r.missed = next, nil, 0
+	done.Files++
 }
 
 // writeEntry writes a report that follows before others of its batch.
@@ -196,7 +234,7 @@ func (r *Recorder) writeEntry(e *entry, payload []byte, before uint64, done *Sta
 			return err
 		}
 		done.Written = before
-		next, err := create(&r.cfg)
+		next, err := create(&r.cfg, r.open, 0)
 		if err != nil {
 			return err
 		}

@@ -11,13 +11,19 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // SendConfig holds the destinations and the speed of Send.
 type SendConfig struct {
 	To    map[source.Kind]netip.AddrPort // reports of other kinds are skipped
 	Speed float64                        // relative to real time; 0: as fast as possible
+	// Key, if not nil, returns the key that a reporter signs with; nil: it has none.
+	// DTA datagrams of reporters with keys are signed anew, because a recorded MAC
+	// is that of a send time in the past.
+	Key func(reporter model.NodeID) *dta.MAC
 }
 
 // Check returns the first error of the configuration.
@@ -68,6 +74,7 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err e
 	var d Datagram
 	var first, last model.Time
 	began := time.Now()
+	signer := newSigner(cfg.Key, model.TimeOf(began))
 	for n := 0; ; n++ {
 		if err := r.Next(&d); err == io.EOF {
 			return sent, nil
@@ -87,14 +94,18 @@ func Send(ctx context.Context, r *Reader, cfg SendConfig) (sent SendStats, err e
 			sent.Skipped[d.Kind]++
 			continue
 		}
-		_, err := c.Write(d.Payload)
+		payload := d.Payload
+		if d.Kind == sources.DTA.Kind {
+			payload = signer.sign(payload, model.TimeOf(time.Now()))
+		}
+		_, err := c.Write(payload)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return sent, fmt.Errorf("%v reports to %v: %w; no process listens there", d.Kind, cfg.To[d.Kind], err)
 		} else if err != nil {
 			return sent, fmt.Errorf("%v reports to %v: %w", d.Kind, cfg.To[d.Kind], err)
 		}
 		sent.Datagrams[d.Kind]++
-		sent.Bytes += uint64(len(d.Payload))
+		sent.Bytes += uint64(len(payload))
 	}
 }
 

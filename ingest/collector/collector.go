@@ -46,6 +46,21 @@ type Config struct {
 	Translate     translate.Config // of the translators
 	Memory        MemoryConfig
 
+	// Keys are those of translators: of this one at remote collectors, of others
+	// with RoCE; nil: none.
+	Keys rocev2.Keys
+	// Allow are the addresses of translators that may connect; none: all.
+	Allow []netip.Prefix
+	// Unauthenticated permits RoCE beyond loopback without Keys.
+	Unauthenticated bool
+	// Gate decides who may report; nil: all.
+	Gate translate.Gate
+	// Now is the time at which datagrams arrive; nil: the wall clock, which may be set
+	// while the collector runs.
+	Now func() model.Time
+	// Panic, if not nil, is called with a datagram whose handling panicked, which then costs
+	// no more than the datagram. It must not keep the data.
+	Panic func(v any, datagram []byte)
 	// Tap, if not nil, is called with every datagram, and whether any of its
 	// reports was stored. Workers call it concurrently; it must not keep the
 	// datagram.
@@ -114,6 +129,11 @@ func (c Config) Validate() error {
 	if c.RoCE.IsValid() && len(c.Collectors) > 0 {
 		return errors.New("collector: both memory for RDMA and remote collectors, want one or the other")
 	}
+	if c.RoCE.IsValid() {
+		if err := c.rdma().Validate(); err != nil {
+			return err
+		}
+	}
 	if _, err := c.limiter(); err != nil || len(c.Collectors) > 0 { // their memory is known when they are connected
 		return err
 	}
@@ -127,6 +147,11 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// rdma is the configuration of the memory that others write.
+func (c Config) rdma() rocev2.ServerConfig {
+	return rocev2.ServerConfig{RoCE: c.RoCE, Control: c.Control, Keys: c.Keys, Allow: c.Allow, Unauthenticated: c.Unauthenticated}
 }
 
 // limiter is each worker's share of the rate.
@@ -152,7 +177,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err e
 		}
 	}
 	if cfg.RoCE.IsValid() {
-		c.server, err = rocev2.NewServer(rocev2.ServerConfig{RoCE: cfg.RoCE, Control: cfg.Control}, c.memory, c.notices.publishRDMA, log)
+		c.server, err = rocev2.NewServer(cfg.rdma(), c.memory, c.notices.publishRDMA, log)
 	} else {
 		err = c.openWorkers(ctx)
 	}
@@ -196,10 +221,13 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// One table of reporters: the kernel gives a copy from another port to another
+	// worker.
+	reporters := translate.NewReporters(c.cfg.Reporters)
 	for i, conn := range conns {
 		w := &worker{
-			conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...),
-			answerPort: c.cfg.AnswerPort, routerLock: hold, tap: c.cfg.Tap,
+			conn: conn, intake: translate.NewSharedIntake(reporters, c.cfg.Gate), router: translate.NewRouter(limit, targets...),
+			answerPort: c.cfg.AnswerPort, routerLock: hold, tap: c.cfg.Tap, clock: c.cfg.Now, onPanic: c.cfg.Panic,
 		}
 		if i < len(c.shards) {
 			w.ticked = c.shards[i]
@@ -235,7 +263,7 @@ func (c *Collector) openClients(ctx context.Context) error {
 			source = netip.AddrPortFrom(source.Addr(), source.Port()+uint16(i))
 		}
 		client, err := rocev2.Dial(ctx, rocev2.ClientConfig{
-			Name: c.cfg.Name, Collector: to, Local: source,
+			Name: c.cfg.Name, Collector: to, Local: source, Keys: c.cfg.Keys,
 			Translate: c.cfg.Translate, Requester: rdma.DefaultRequesterConfig(),
 		}, c.log)
 		if err != nil {
@@ -333,9 +361,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	requests.close()
 	wg.Wait()
 	now := model.TimeOf(time.Now())
-	for _, s := range c.shards {
-		s.Drain(now)
-	}
+	err := region.Guard(func() error {
+		for _, s := range c.shards {
+			s.Drain(now)
+		}
+		return nil
+	})
 	if c.cfg.Drained != nil {
 		c.cfg.Drained()
 	}
@@ -343,7 +374,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	links.Wait()
 	c.clients, c.server = nil, nil // closed by their Run
 	close(errs)
-	var all error
+	all := err
 	for err := range errs {
 		all = errors.Join(all, err)
 	}

@@ -44,6 +44,36 @@ type MemoryStatus struct {
 	Overwritten uint64          `json:"overwritten,omitempty"` // entries that newer ones overwrote
 }
 
+// Dropped is how many datagrams the kernel has dropped. Unlike Status it reads no
+// lists, of which a large fabric has many.
+func (c *Collector) Dropped() (n uint64) {
+	for _, w := range c.workers {
+		w.mu.Lock()
+		n += w.stats.Socket.Dropped
+		w.mu.Unlock()
+	}
+	return n
+}
+
+// Stored is how many reports the workers have stored. Unlike Status it reads no
+// memory, and may be called after that was closed.
+func (c *Collector) Stored() (n uint64) {
+	for _, w := range c.workers {
+		w.mu.Lock()
+		n += w.stats.Intake.Stored
+		w.mu.Unlock()
+	}
+	return n
+}
+
+// Dropped is how many datagrams the kernel had dropped.
+func (s *Status) Dropped() (n uint64) {
+	for i := range s.Workers {
+		n += s.Workers[i].Socket.Dropped
+	}
+	return n
+}
+
 // Status returns the current counters.
 func (c *Collector) Status() Status {
 	st := Status{Listen: c.Addr(), Uptime: time.Since(c.started), Notices: c.notices.total.Load()}
@@ -74,11 +104,18 @@ func (c *Collector) Status() Status {
 	if c.memory == nil {
 		return st
 	}
+	// Without the memory's part if its file is truncated: the workers, which write it,
+	// return that error.
+	_ = region.Guard(func() error { st.Memory = c.memoryStatus(); return nil })
+	return st
+}
+
+func (c *Collector) memoryStatus() (all []MemoryStatus) {
 	for _, r := range c.memory.Regions() {
 		h := r.Header()
-		st.Memory = append(st.Memory, MemoryStatus{Kind: h.Kind, Geometry: h.Geometry, Bytes: h.Size, Counts: r.Counts()})
+		all = append(all, MemoryStatus{Kind: h.Kind, Geometry: h.Geometry, Bytes: h.Size, Counts: r.Counts()})
 	}
-	lists := st.Memory[len(st.Memory)-len(c.memory.Lists):]
+	lists := all[len(all)-len(c.memory.Lists):]
 	for i, t := range c.memory.Lists {
 		for id := range t.Lists() {
 			head, _ := t.Head(id)
@@ -87,12 +124,12 @@ func (c *Collector) Status() Status {
 			lists[i].Overwritten += head - min(head, uint64(class.Capacity))
 		}
 	}
-	return st
+	return all
 }
 
 // Loss is one kind of loss in a collector, and its count.
 type Loss struct {
-	Stage  string `json:"stage"` // kernel, intake, ack, list, link, rocev2, recording
+	Stage  string `json:"stage"` // kernel, intake, ack, list, link, rocev2, setup, recording
 	Reason string `json:"reason"`
 	Unit   string `json:"unit"` // unit of Count
 	Count  uint64 `json:"count"`
@@ -132,6 +169,9 @@ func (s Status) Losses() []Loss {
 		{"ack", "not sent", "acks", sum(func(w WorkerStats) uint64 { return w.LostAcks })},
 		{"list", "overwritten", "entries", overwritten},
 	}
+	for why := translate.Admitted + 1; int(why) < translate.Refusals; why++ {
+		all = append(all, Loss{"admission", why.String(), "reports", sum(func(w WorkerStats) uint64 { return w.Intake.DeniedBy[why] })})
+	}
 	if len(s.Links) > 0 {
 		var lost, unsent uint64
 		for _, l := range s.Links {
@@ -144,6 +184,9 @@ func (s Status) Losses() []Loss {
 	if s.RoCE != nil {
 		for _, r := range rdma.Refusals() {
 			all = append(all, Loss{"rocev2", r.String(), "packets", s.RoCE.Responder.Refused[r]})
+		}
+		for _, r := range rocev2.Refusals() {
+			all = append(all, Loss{"setup", r.String(), "connections", s.RoCE.Setup.Refused[r]})
 		}
 	}
 	if s.Recording != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
@@ -57,6 +58,8 @@ type worker struct {
 	routerLock sync.Locker // held around the router, or nil if targets have locks
 	answerPort uint16
 	tap        func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
+	clock      func() model.Time // nil: the wall's
+	onPanic    func(v any, datagram []byte)
 
 	mu    sync.Mutex // guards the fields below, for Status
 	stats WorkerStats
@@ -72,19 +75,31 @@ type WorkerStats struct {
 // tick is the interval of Tick calls; a translator's wait times are milliseconds.
 const tick = 2 * time.Millisecond
 
+// run receives until ctx ends. A memory file that was truncated is an error.
 func (w *worker) run(ctx context.Context) error {
+	return region.Guard(func() error { return w.receive(ctx) })
+}
+
+func (w *worker) receive(ctx context.Context) error {
 	var now, ticked model.Time
+	held := false // routerLock
+	defer func() {
+		if held {
+			w.routerLock.Unlock()
+		}
+	}()
 	answer := make([]byte, 0, 4096)
 	lost := uint64(0)
 	handle := func(from netip.AddrPort, datagram []byte) {
 		if now == 0 {
-			now = model.TimeOf(time.Now())
+			now = w.now()
 			if w.routerLock != nil {
 				w.routerLock.Lock()
+				held = true
 			}
 		}
 		before := w.intake.Stored()
-		answer = w.intake.HandleDatagram(now, from, datagram, w.router, answer[:0])
+		answer = w.handleDatagram(now, from, datagram, answer[:0])
 		if w.tap != nil {
 			w.tap(now, from, datagram, w.intake.Stored() > before)
 		}
@@ -100,23 +115,24 @@ func (w *worker) run(ctx context.Context) error {
 	var ended, got model.Time
 	for {
 		if ctx.Err() != nil && ended == 0 {
-			ended = model.TimeOf(time.Now())
+			ended = w.now()
 			got = ended
 		}
 		now = 0
 		n, err := w.conn.Receive(handle)
 		if now != 0 {
 			w.router.Flush(now)
-			if w.routerLock != nil {
+			if held {
+				held = false
 				w.routerLock.Unlock()
 			}
 		} else {
-			now = model.TimeOf(time.Now())
+			now = w.now()
 		}
 		if err != nil {
 			return err
 		}
-		if w.ticked != nil && now.Sub(ticked) >= tick {
+		if w.ticked != nil && (now.Sub(ticked) >= tick || now < ticked) { // the clock may be set
 			ticked = now
 			w.ticked.Tick(now)
 		}
@@ -130,6 +146,30 @@ func (w *worker) run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+func (w *worker) now() model.Time {
+	if w.clock != nil {
+		return w.clock()
+	}
+	return model.TimeOf(time.Now())
+}
+
+// handleDatagram hands a datagram to the intake. If that panics, what it has stored
+// stays, and the reporter gets no answer.
+func (w *worker) handleDatagram(now model.Time, from netip.AddrPort, datagram, answer []byte) (out []byte) {
+	if w.onPanic != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				if region.Fault(v) != nil {
+					panic(v) // the memory is at fault, not the datagram
+				}
+				w.onPanic(v, datagram)
+				out = answer[:0]
+			}
+		}()
+	}
+	return w.intake.HandleDatagram(now, from, datagram, w.router, answer)
 }
 
 // At the end a worker reads until nothing has arrived for a while, and no longer

@@ -7,8 +7,10 @@ package erspan
 import (
 	"errors"
 	"math"
+	"net/netip"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/erspan"
@@ -24,6 +26,11 @@ type Config struct {
 	// Pads are for switches whose headers do not contain the number of bytes
 	// between the first four of GRE and the frame.
 	Pads map[model.Addr]int
+	// HasPort reports whether a switch has a port; nil: it has all. Vendors number
+	// ports as they like: one that the switch has not is not known.
+	HasPort func(sw model.NodeID, port model.PortID) bool
+	// Refused, if not nil, is called with packets from an address of no switch.
+	Refused func(from netip.Addr, why translate.Refusal, reports int)
 	// Debug is the DSCP bits of the debug mark.
 	Debug uint8
 	// WeftReports also decodes mirrors in the Append reports of Weft's switches,
@@ -52,6 +59,8 @@ type Stats struct {
 	// those that arrived after one with a higher number.
 	Missing uint64 `json:"missing"`
 	Late    uint64 `json:"late"`
+
+	UnknownPort uint64 `json:"unknown_port"` // mirrors whose port the switch has not: it is left out
 }
 
 // Decoder decodes packets into mirrors. It is for one goroutine.
@@ -152,6 +161,9 @@ func (d *Decoder) decodeGREHeader(at model.Time, from model.Addr, b []byte, emit
 	sw, known := d.cfg.Switch(from)
 	if !known {
 		d.stats.Unknown++
+		if d.cfg.Refused != nil {
+			d.cfg.Refused(from.Netip(), translate.UnknownReporter, 1)
+		}
 		return
 	}
 	m := &d.in
@@ -169,14 +181,24 @@ func (d *Decoder) decodeGREHeader(at model.Time, from model.Addr, b []byte, emit
 	d.stats.Mirrored++
 	d.stats.Mirrors++
 	d.out = mirror.Mirror{Switch: sw, Time: at, Frame: frame}
-	if port, ok := m.Port(); ok && port <= math.MaxUint16 {
-		d.out.In = model.PortID(port)
+	if port, ok := m.Port(); ok {
+		d.out.In = d.portOf(sw, port)
 	}
 	if m.Kind == erspan.TypeIII {
 		d.out.Time = timestampOf(at, m.Timestamp, m.Granularity)
 	}
 	d.fillMirror()
 	emit(&d.out)
+}
+
+// portOf returns a port of a switch, or 0 if it has none with this number.
+func (d *Decoder) portOf(sw model.NodeID, port uint32) model.PortID {
+	p := model.PortID(port)
+	if port > math.MaxUint16 || d.cfg.HasPort != nil && !d.cfg.HasPort(sw, p) {
+		d.stats.UnknownPort++
+		return 0
+	}
+	return p
 }
 
 // DecodeSPAN decodes a packet that a switch mirrored without encapsulation: an
@@ -221,15 +243,18 @@ func (d *Decoder) decodeReports(datagram []byte, emit func(*mirror.Mirror)) {
 	}
 }
 
-// trackSequence tracks the sequence numbers of a session. A number that is far off
-// means that the switch has restarted.
+// window is the longest gap that counts as loss, and how late a mirror may be.
+const window = 1 << 16
+
+// trackSequence tracks the sequence numbers of a session. A number that is outside
+// the window means that the switch has restarted.
 func (d *Decoder) trackSequence(s session, seq uint32) {
 	due, known := d.next[s]
 	ahead := seq - due
 	switch {
-	case !known || ahead > 1<<16 && -ahead > 1<<16:
+	case !known || ahead > window && -ahead > window:
 		d.next[s] = seq + 1
-	case -ahead <= 1<<16 && ahead != 0: // it was counted as missing
+	case -ahead <= window && ahead != 0: // it was counted as missing
 		d.stats.Late++
 		if d.stats.Missing > 0 {
 			d.stats.Missing--

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
@@ -25,14 +27,25 @@ type Listener struct {
 	// Tap, if not nil, is called with the IP payload of every packet, and whether
 	// it held a mirror. It must not keep the packet. Set it before Run.
 	Tap func(at model.Time, from netip.Addr, packet []byte, mirrored bool)
+	// Guard, if not nil, decides who may send mirrors. Set it before Run.
+	Guard source.Guard
+	// Now and Panic are as in source.Output. Set them before Run.
+	Now   func() model.Time
+	Panic func(v any, packet []byte)
 
 	conn *net.IPConn
 	v6   bool
 
-	mu      sync.Mutex // guards the fields below, for Stats
-	d       *Decoder
-	drops   uint32 // the kernel's counter at the last read; it wraps
-	dropped uint64
+	mu    sync.Mutex // guards the fields below, for Stats
+	d     *Decoder
+	drops uint32 // the kernel's counter at the last read; it wraps
+	lost  Lost
+}
+
+// Lost are packets that never reached a Listener's decoder.
+type Lost struct {
+	Dropped uint64                     // by the kernel, because the receive buffer was full
+	Refused [translate.Refusals]uint64 // by the Guard
 }
 
 // receiveBuffer is the size of the socket's receive buffer.
@@ -79,13 +92,12 @@ func (l *Listener) setSocketOptions() error {
 // Close frees the socket, without Run.
 func (l *Listener) Close() error { return l.conn.Close() }
 
-// Stats returns the current counters of the decoder, and the number of packets
-// that the kernel dropped because the receive buffer was full. Any goroutine may
-// call it.
-func (l *Listener) Stats() (s Stats, dropped uint64) {
+// Stats returns the current counters of the decoder, and of what did not reach it.
+// Any goroutine may call it.
+func (l *Listener) Stats() (Stats, Lost) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.d.Stats(), l.dropped
+	return l.d.Stats(), l.lost
 }
 
 const (
@@ -128,7 +140,9 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 		case err != nil:
 			return fmt.Errorf("receive mirrors: %w", err)
 		}
-		at = model.TimeOf(time.Now())
+		if at = model.TimeOf(time.Now()); l.Now != nil {
+			at = l.Now()
+		}
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
 			l.handlePacket(at, a.Unmap(), buf[:n], oob[:oobn], out)
 		}
@@ -140,11 +154,20 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.Panic != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				l.Panic(v, b)
+			}
+		}()
+	}
 	if !l.v6 && len(b) > 0 {
 		b = b[min(len(b), int(b[0]&0xf)*4):]
 	}
 	before := l.d.stats.Mirrors
-	l.d.DecodeGRE(at, model.AddrOf(from), b, emit)
+	if l.admit(at, from) {
+		l.d.DecodeGRE(at, model.AddrOf(from), b, emit)
+	}
 	if l.Tap != nil {
 		l.Tap(at, from, b, l.d.stats.Mirrors > before)
 	}
@@ -155,8 +178,22 @@ func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, e
 	for i := range list {
 		if m := &list[i]; m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
 			n := binary.NativeEndian.Uint32(m.Data)
-			l.dropped += uint64(n - l.drops)
+			l.lost.Dropped += uint64(n - l.drops)
 			l.drops = n
 		}
 	}
+}
+
+// admit reports whether the guard admits a packet.
+func (l *Listener) admit(at model.Time, from netip.Addr) bool {
+	if l.Guard == nil {
+		return true
+	}
+	why := l.Guard.Datagram(at, from)
+	if why == translate.Admitted {
+		return true
+	}
+	l.lost.Refused[why]++
+	l.Guard.Refused(from, why, 0)
+	return false
 }

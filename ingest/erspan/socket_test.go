@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/erspan"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -72,7 +73,36 @@ func TestSocketIsDrained(t *testing.T) {
 	if err := l.Run(ctx, func(model.Time, *mirror.Mirror) { n++ }); err != nil {
 		t.Fatal(err)
 	}
-	if st, dropped := l.Stats(); n != sent || st.Mirrors != sent || dropped != 0 {
-		t.Errorf("%d mirrors, %+v, %d dropped; want all %d", n, st, dropped, sent)
+	if st, lost := l.Stats(); n != sent || st.Mirrors != sent || lost.Dropped != 0 {
+		t.Errorf("%d mirrors, %+v, %d dropped; want all %d", n, st, lost.Dropped, sent)
+	}
+}
+
+// everySecond refuses every second packet, and counts what it was told.
+type everySecond struct{ n, told int }
+
+func (g *everySecond) Datagram(_ model.Time, from netip.Addr) translate.Refusal {
+	if g.n++; g.n%2 == 0 && from.IsLoopback() {
+		return translate.AddressNotAllowed
+	}
+	return translate.Admitted
+}
+
+func (g *everySecond) Refused(netip.Addr, translate.Refusal, int) { g.told++ }
+
+// TestSocketAsksTheGuard: packets that the guard refuses are counted and not decoded.
+func TestSocketAsksTheGuard(t *testing.T) {
+	const sent = 10
+	l := listening(t, newDecoder(t, config()), sent)
+	g := &everySecond{}
+	l.Guard = g
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n := 0
+	if err := l.Run(ctx, func(model.Time, *mirror.Mirror) { n++ }); err != nil {
+		t.Fatal(err)
+	}
+	if st, lost := l.Stats(); n != sent/2 || st.Packets != sent/2 || lost.Refused[translate.AddressNotAllowed] != sent/2 || g.told != sent/2 {
+		t.Errorf("%d mirrors of %+v, refused %v, told %d; want half of %d each", n, st, lost.Refused, g.told, sent)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -14,43 +15,45 @@ import (
 // Source is ERSPAN mirrors.
 var Source = source.Source{
 	Kind: "erspan", Title: "ERSPAN mirrors", Proto: model.GRE, NoOutPort: true,
-	NewConfig: func() source.Config { return &SourceConfig{DebugMark: 1} },
+	NewConfig: func() source.Config {
+		return &SourceConfig{DebugMark: 1, Limits: source.Limits{Rate: source.DefaultRate}}
+	},
 	SwitchKeys: []source.SwitchKey{
-		{Key: "address", Want: "an IP address", Ok: func(text string) bool { _, err := netip.ParseAddr(text); return err == nil }},
 		{Key: "pad", Want: "bytes, at most 1023", Ok: func(text string) bool { _, err := strconv.ParseUint(text, 10, 10); return err == nil }},
 	},
 	Identify: func(f *source.Fabric) (map[model.NodeID]string, error) {
 		list := map[model.NodeID]string{}
 		for i := range f.Switches {
-			list[f.Switches[i].ID] = mirrorAddr(&f.Switches[i]).String()
+			list[f.Switches[i].ID] = mirrorAddrs(&f.Switches[i])
 		}
 		return list, nil
 	},
 }
 
-// mirrorAddr is the address that a switch's mirrors come from.
-func mirrorAddr(s *source.Switch) model.Addr {
-	if a, err := netip.ParseAddr(s.Values["address"]); err == nil {
-		return model.AddrOf(a.Unmap())
+// mirrorAddrs are the addresses that a switch's mirrors come from, for people.
+func mirrorAddrs(s *source.Switch) string {
+	if len(s.Prefixes) == 0 {
+		return s.Addr.String()
 	}
-	return s.Addr
+	return source.FormatPrefixes(s.Prefixes)
 }
 
 // SourceConfig is the section erspan of a service's configuration.
 type SourceConfig struct {
 	Listen    netip.Addr // the zero value: disabled
 	DebugMark int
+	Limits    source.Limits
 }
 
 // Settings is part of source.Config.
 func (c *SourceConfig) Settings() []source.Setting {
-	return []source.Setting{
+	return append([]source.Setting{
 		{
 			Key: "listen", About: "local address that receives ERSPAN mirrors, which needs CAP_NET_RAW; empty: disabled",
 			Value: &c.Listen,
 		},
 		{Key: "debug_mark", About: "DSCP bits of the debug mark", Value: &c.DebugMark},
-	}
+	}, c.Limits.Settings()...)
 }
 
 // Check is part of source.Config.
@@ -58,8 +61,11 @@ func (c *SourceConfig) Check() error {
 	if c.DebugMark < 0 || c.DebugMark > 63 {
 		return source.Errorf("erspan.debug_mark", "%d, want 0 to 63", c.DebugMark)
 	}
-	return nil
+	return c.Limits.Check("erspan")
 }
+
+// Sources is part of source.Adapter.
+func (c *SourceConfig) Sources() source.Limits { return c.Limits }
 
 // Address is part of source.Config.
 func (c *SourceConfig) Address() string {
@@ -75,26 +81,52 @@ func (c *SourceConfig) Ports() []uint16 { return nil }
 // Clone is part of source.Config.
 func (c *SourceConfig) Clone() source.Config { n := *c; return &n }
 
-// NewDecoder is part of source.Adapter.
+// NewDecoder is part of source.Adapter. Mirrors do not name their switch: their
+// source address does. A switch is identified by the addresses that the
+// configuration gives it, else by that of the topology.
 func (c *SourceConfig) NewDecoder(f *source.Fabric, out source.Output) (source.Decoder, error) {
-	byAddr, pads := map[model.Addr]model.NodeID{}, map[model.Addr]int{}
+	byAddr, pads := map[model.Addr]*source.Switch{}, map[model.Addr]int{}
+	byID := map[model.NodeID]*source.Switch{}
 	for i := range f.Switches {
 		s := &f.Switches[i]
-		addr := mirrorAddr(s)
-		if _, given := s.Values["address"]; given {
-			byAddr[addr] = s.ID
+		byID[s.ID] = s
+		pad, padded := s.Values["pad"]
+		padding, _ := strconv.Atoi(pad) // checked when it was set
+		if padded {
+			pads[s.Addr] = padding
 		}
-		if text, given := s.Values["pad"]; given {
-			pads[addr], _ = strconv.Atoi(text) // checked when it was set
+		for _, p := range s.Prefixes {
+			if !p.IsSingleIP() {
+				continue // several switches may report from it
+			}
+			a := model.AddrOf(p.Addr())
+			if other, taken := byAddr[a]; taken && other != s && c.Listen.IsValid() {
+				return nil, fmt.Errorf("switches: %s and %s have address %v, by which ERSPAN mirrors identify a switch; want different ones", other.Name, s.Name, a)
+			}
+			byAddr[a] = s
+			if padded {
+				pads[a] = padding
+			}
 		}
 	}
-	d, err := NewDecoder(Config{Pads: pads, Debug: uint8(c.DebugMark), Switch: func(a model.Addr) (model.NodeID, bool) {
-		if id, ok := byAddr[a]; ok {
-			return id, true
+	find := func(a model.Addr) (model.NodeID, bool) {
+		if s := byAddr[a]; s != nil {
+			return s.ID, true
 		}
-		return f.ByAddr(a)
-	}})
-	return &sourceDecoder{Decoder: d, out: out}, err
+		id, ok := f.ByAddr(a)
+		if !ok || !byID[id].SendsFrom(a.Netip()) {
+			return 0, false
+		}
+		return id, true
+	}
+	d, err := NewDecoder(Config{
+		Pads: pads, Debug: uint8(c.DebugMark), Switch: find, Refused: out.Refused,
+		HasPort: func(sw model.NodeID, p model.PortID) bool { return int(p) <= byID[sw].Ports },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sourceDecoder{Decoder: d, out: out}, nil
 }
 
 type sourceDecoder struct {
@@ -115,12 +147,12 @@ func (d *sourceDecoder) DecodeMirrored(at model.Time, sw model.NodeID, data []by
 }
 
 // Counters is part of source.Decoder.
-func (d *sourceDecoder) Counters() source.Counters { return counters(d.Stats(), 0) }
+func (d *sourceDecoder) Counters() source.Counters { return counters(d.Stats()) }
 
-func counters(s Stats, dropped uint64) source.Counters {
+func counters(s Stats) source.Counters {
 	malformed := s.Truncated + s.Empty + s.Version + s.Unsupported + s.NotIP + s.Fragment
-	return source.Counters{Unit: "packets", In: s.Packets + dropped, Out: s.Mirrored, Losses: []source.Loss{
-		{Reason: source.QueueFull, About: "dropped by the kernel's socket buffer", Count: dropped},
+	return source.Counters{Unit: "packets", In: s.Packets, Out: s.Mirrored, Losses: []source.Loss{
+		{Reason: source.QueueFull, About: "dropped by the kernel's socket buffer"},
 		{Reason: "missing", About: "missing by sequence number", Count: s.Missing},
 		{Reason: "unknown switch", About: "from an address of no switch", Count: s.Unknown},
 		{Reason: "malformed", About: "truncated, or of an unknown version", Count: malformed},
@@ -129,12 +161,13 @@ func counters(s Stats, dropped uint64) source.Counters {
 }
 
 // OpenSocket is part of source.Adapter.
-func (c *SourceConfig) OpenSocket(d source.Decoder) (source.Listener, error) {
-	dec := d.(*sourceDecoder)
+func (c *SourceConfig) OpenSocket(d source.Decoder, g source.Guard) (source.Listener, error) {
+	dec := source.Unprotected(d).(*sourceDecoder)
 	l, err := Listen(c.Listen, dec.Decoder)
 	if err != nil {
 		return nil, fmt.Errorf("%w; weft trace --pcap reads a capture of them", err)
 	}
+	l.Guard, l.Now, l.Panic = g, dec.out.Now, dec.out.Panic
 	return &sourceListener{Listener: l, out: dec.out, addr: netip.AddrPortFrom(c.Listen, 0)}, nil
 }
 
@@ -160,7 +193,18 @@ func (l *sourceListener) Run(ctx context.Context, tap source.Tap) error {
 func (l *sourceListener) Addr() netip.AddrPort { return l.addr }
 
 // Counters is part of source.Listener.
-func (l *sourceListener) Counters() source.Counters { return counters(l.Stats()) }
+func (l *sourceListener) Counters() source.Counters {
+	s, lost := l.Stats()
+	c := counters(s)
+	add := func(reason, about string, n uint64) {
+		c.Add(reason, about, n)
+		c.In += n
+	}
+	add(source.QueueFull, "", lost.Dropped)
+	add(translate.AddressNotAllowed.String(), "", lost.Refused[translate.AddressNotAllowed])
+	add(translate.SourceRateLimit.String(), "", lost.Refused[translate.SourceRateLimit])
+	return c
+}
 
 // Close is part of source.Listener.
 func (l *sourceListener) Close() error {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/intreport"
 	"github.com/weft-telemetry/weft/wire/label"
@@ -23,6 +25,11 @@ type Config struct {
 	Switch func(node uint32) (model.NodeID, bool)
 	// Port converts a switch's port number to Weft's; nil: they are the same.
 	Port func(sw model.NodeID, port uint16) model.PortID
+	// HasPort reports whether a switch has a port; nil: it has all. Port 0 is none.
+	HasPort func(sw model.NodeID, port model.PortID) bool
+	// Sends reports whether an address is one that a switch reports from; nil: all
+	// are.
+	Sends func(sw model.NodeID, from netip.Addr) bool
 	// Tick is the unit of times and latencies, Cell that of queue depths.
 	Tick time.Duration
 	Cell model.Bytes
@@ -35,32 +42,37 @@ type Config struct {
 func DefaultConfig() Config { return Config{Tick: time.Nanosecond, Cell: 1, FullUtilization: 100} }
 
 // Stats are the counters of a Decoder.
-// Reports = Used + Other + Unknown + Empty.
+// Reports = Used + Other + Unknown + UnknownPort + Empty.
 type Stats struct {
 	Datagrams uint64 `json:"datagrams"`
 	Malformed uint64 `json:"malformed"` // datagrams, or the rest of them
+	Denied    uint64 `json:"denied"`    // datagrams from an address that is not the switch's
 	Missing   uint64 `json:"missing"`   // lost datagrams, by sequence numbers; late ones are not subtracted
+	Restarts  uint64 `json:"restarts"`  // jumps of sequence numbers beyond the window
 
-	Reports uint64 `json:"reports"`
-	Used    uint64 `json:"used"`    // decoded into a label or a mirror
-	Other   uint64 `json:"other"`   // of a type that is not INT
-	Unknown uint64 `json:"unknown"` // of a node that is not a switch of the fabric
-	Empty   uint64 `json:"empty"`   // neither port nor packet
+	Reports     uint64 `json:"reports"`
+	Used        uint64 `json:"used"`         // decoded into a label or a mirror
+	Other       uint64 `json:"other"`        // of a type that is not INT
+	Unknown     uint64 `json:"unknown"`      // of a node that is not a switch of the fabric
+	UnknownPort uint64 `json:"unknown_port"` // of a port that the switch has not
+	Empty       uint64 `json:"empty"`        // neither port nor packet
 
 	Labels      uint64 `json:"labels"`
 	Mirrors     uint64 `json:"mirrors"`
 	Drops       uint64 `json:"drops"`        // reports of packets that a switch dropped
-	UnknownHops uint64 `json:"unknown_hops"` // hops of a stack that are not switches of the fabric
+	UnknownHops uint64 `json:"unknown_hops"` // hops of a stack that are not switches of the fabric, or not their ports
 	// Unsynced is the number of times that were more than a second off and were
 	// replaced by the arrival time.
 	Unsynced uint64 `json:"unsynced"`
 }
 
 // Output receives decoded reports in Weft's formats: the data of a label export,
-// and a mirror. Neither may be kept.
+// and a mirror. Neither may be kept. Refused, if not nil, is called with what is refused
+// because of who sent it, or what it is about.
 type Output struct {
-	Label  func(at model.Time, export []byte)
-	Mirror func(at model.Time, m *mirror.Mirror)
+	Label   func(at model.Time, export []byte)
+	Mirror  func(at model.Time, m *mirror.Mirror)
+	Refused func(from netip.Addr, why translate.Refusal, reports int)
 }
 
 // Decoder decodes datagrams. It is for one goroutine.
@@ -68,22 +80,13 @@ type Decoder struct {
 	cfg    Config
 	out    Output
 	stats  Stats
-	next   map[sequenceKey]uint32
+	next   map[sequenceKey]*sequence
 	reader intreport.Reader
 	packet packet.Packet
 	mirror mirror.Mirror
 	data   []byte
 	made   []byte
 }
-
-// sequenceKey is a sender with separate sequence numbers.
-type sequenceKey struct {
-	node     uint32
-	hardware uint8
-}
-
-// maxSources limits the senders whose sequence numbers are tracked.
-const maxSources = 1 << 16
 
 // NewDecoder makes a decoder.
 func NewDecoder(cfg Config, out Output) (*Decoder, error) {
@@ -94,7 +97,7 @@ func NewDecoder(cfg Config, out Output) (*Decoder, error) {
 		return nil, fmt.Errorf("intreport: ticks of %v, cells of %v, full utilization %d; want all above 0",
 			cfg.Tick, cfg.Cell, cfg.FullUtilization)
 	}
-	return &Decoder{cfg: cfg, out: out, next: map[sequenceKey]uint32{}}, nil
+	return &Decoder{cfg: cfg, out: out, next: map[sequenceKey]*sequence{}}, nil
 }
 
 // Stats returns the current counters.
@@ -102,13 +105,22 @@ func (d *Decoder) Stats() Stats { return d.stats }
 
 // HandleDatagram decodes the payload of one UDP packet, which arrived at a time of
 // the collector's clock. Every datagram is counted.
-func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
+func (d *Decoder) HandleDatagram(at model.Time, from netip.Addr, b []byte) {
 	d.stats.Datagrams++
 	if d.reader.Reset(b) != nil {
 		d.stats.Malformed++
 		return
 	}
-	d.trackSequence(d.reader.Group)
+	g := d.reader.Group
+	sw, known := d.cfg.Switch(g.Node)
+	if known {
+		if d.cfg.Sends != nil && !d.cfg.Sends(sw, from) {
+			d.stats.Denied++
+			d.refuse(from, translate.AddressNotAllowed, 0)
+			return
+		}
+		d.trackSequence(at, from, g)
+	}
 	for {
 		var rep intreport.Report
 		more, err := d.reader.Next(&rep)
@@ -120,35 +132,35 @@ func (d *Decoder) HandleDatagram(at model.Time, b []byte) {
 			return
 		}
 		d.stats.Reports++
-		d.handleReport(at, d.reader.Group.Node, &rep)
+		switch {
+		case rep.Type != intreport.INT:
+			d.stats.Other++
+		case !known:
+			d.stats.Unknown++
+			d.refuse(from, translate.UnknownReporter, 1)
+		case !d.hasPorts(sw, &rep.Metadata):
+			d.stats.UnknownPort++
+			d.refuse(from, translate.UnknownPlace, 1)
+		default:
+			d.handleReport(at, sw, &rep)
+		}
 	}
 }
 
-// trackSequence counts missing datagrams.
-func (d *Decoder) trackSequence(g intreport.Group) {
-	s := sequenceKey{g.Node, g.Hardware}
-	due, known := d.next[s]
-	if !known && len(d.next) >= maxSources {
-		return
+func (d *Decoder) refuse(from netip.Addr, why translate.Refusal, reports int) {
+	if d.out.Refused != nil {
+		d.out.Refused(from, why, reports)
 	}
-	if ahead := (g.Seq - due) % intreport.SeqModulus; known && ahead < intreport.SeqModulus/2 {
-		d.stats.Missing += uint64(ahead)
-	} else if known {
-		return // late, or restarted: the newest number stays
-	}
-	d.next[s] = (g.Seq + 1) % intreport.SeqModulus
 }
 
-func (d *Decoder) handleReport(at model.Time, node uint32, rep *intreport.Report) {
-	if rep.Type != intreport.INT {
-		d.stats.Other++
-		return
-	}
-	sw, known := d.cfg.Switch(node)
-	if !known {
-		d.stats.Unknown++
-		return
-	}
+// hasPorts reports whether the switch has the ports of a hop.
+func (d *Decoder) hasPorts(sw model.NodeID, m *intreport.Metadata) bool {
+	return d.cfg.HasPort == nil || !m.Has(intreport.BitPorts) ||
+		d.cfg.HasPort(sw, d.port(sw, m.Ingress)) && d.cfg.HasPort(sw, d.port(sw, m.Egress))
+}
+
+// handleReport decodes a report of a switch.
+func (d *Decoder) handleReport(at model.Time, sw model.NodeID, rep *intreport.Report) {
 	if rep.Flags&intreport.Dropped != 0 {
 		d.stats.Drops++
 	}
@@ -247,7 +259,7 @@ func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 	for i := range s.Len() {
 		hop := s.Hop(i)
 		sw, known := d.cfg.Switch(hop.Node)
-		if !hop.Has(intreport.BitNode) || !known {
+		if !hop.Has(intreport.BitNode) || !known || !d.hasPorts(sw, &hop.Metadata) {
 			d.stats.UnknownHops++
 			continue
 		}

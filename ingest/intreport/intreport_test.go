@@ -1,6 +1,7 @@
 package intreport
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
 )
+
+var sender = netip.MustParseAddr("10.9.0.1")
 
 func decoder(t testing.TB, out Output) *Decoder {
 	t.Helper()
@@ -64,10 +67,10 @@ func TestReportsBecomeLabelsAndMirrors(t *testing.T) {
 	dropped := sample(at)
 	dropped.Flags = intreport.Dropped
 	adrift := sample(12345) // counts from its boot
-	d.HandleDatagram(now, datagram(102, 5, sample(at), dropped))
-	d.HandleDatagram(now, datagram(102, 8, adrift))
-	d.HandleDatagram(now, datagram(7, 0, sample(at)))
-	d.HandleDatagram(now, []byte("no report"))
+	d.HandleDatagram(now, sender, datagram(102, 5, sample(at), dropped))
+	d.HandleDatagram(now, sender, datagram(102, 8, adrift))
+	d.HandleDatagram(now, sender, datagram(7, 0, sample(at)))
+	d.HandleDatagram(now, sender, []byte("no report"))
 	want := label.Item{Switch: 2, Ingress: 3, Egress: 4, Time: at, Latency: 1500, EnqueueDepth: 800, DequeueDepth: 800, Utilisation: 32767}
 	if len(items) != 3 || items[0] != want || items[2].Time != now {
 		t.Errorf("labels %+v; want three, the first %+v, the last of %v", items, want, now)
@@ -99,8 +102,8 @@ func FuzzDatagram(f *testing.F) {
 				}
 			},
 		})
-		d.HandleDatagram(1, b)
-		if s := d.Stats(); s.Reports != s.Used+s.Other+s.Unknown+s.Empty {
+		d.HandleDatagram(1, sender, b)
+		if s := d.Stats(); s.Reports != s.Used+s.Other+s.Unknown+s.UnknownPort+s.Empty {
 			t.Fatalf("stats %+v do not add up", s)
 		}
 	})

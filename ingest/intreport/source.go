@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -19,7 +20,7 @@ var Source = source.Source{
 	Kind: "int", Title: "INT reports", Proto: model.UDP,
 	NewConfig: func() source.Config {
 		d := DefaultConfig()
-		return &SourceConfig{TimeUnit: d.Tick, DepthUnit: d.Cell, FullUtilization: int(d.FullUtilization)}
+		return &SourceConfig{TimeUnit: d.Tick, DepthUnit: d.Cell, FullUtilization: int(d.FullUtilization), Limits: source.Limits{Rate: source.DefaultRate}}
 	},
 	SwitchKeys: []source.SwitchKey{{Key: "int", Want: "its node id in INT reports", Ok: func(text string) bool {
 		_, err := strconv.ParseUint(text, 0, 32)
@@ -65,11 +66,12 @@ type SourceConfig struct {
 	TimeUnit        time.Duration
 	DepthUnit       model.Bytes
 	FullUtilization int
+	Limits          source.Limits
 }
 
 // Settings is part of source.Config.
 func (c *SourceConfig) Settings() []source.Setting {
-	return []source.Setting{
+	return append([]source.Setting{
 		{
 			Key: "listen", About: "UDP address that receives INT telemetry reports 2.0, such as 127.0.0.1:32766; empty: disabled",
 			Value: &c.Listen,
@@ -77,7 +79,7 @@ func (c *SourceConfig) Settings() []source.Setting {
 		{Key: "time_unit", About: "unit of times and latencies in INT reports", Value: &c.TimeUnit},
 		{Key: "depth_unit", About: "unit of queue depths in INT reports", Value: &c.DepthUnit},
 		{Key: "full_utilization", About: "utilization value of a fully loaded link in INT reports", Value: &c.FullUtilization},
-	}
+	}, c.Limits.Settings()...)
 }
 
 // Check is part of source.Config.
@@ -86,8 +88,11 @@ func (c *SourceConfig) Check() error {
 		return source.Errorf("int", "time_unit %v, depth_unit %v, full_utilization %d; want all above 0, and full_utilization of 32 bits",
 			c.TimeUnit, c.DepthUnit, c.FullUtilization)
 	}
-	return nil
+	return c.Limits.Check("int")
 }
+
+// Sources is part of source.Adapter.
+func (c *SourceConfig) Sources() source.Limits { return c.Limits }
 
 // Address is part of source.Config.
 func (c *SourceConfig) Address() string {
@@ -119,16 +124,22 @@ func (c *SourceConfig) NewDecoder(f *source.Fabric, out source.Output) (source.D
 		id, ok := nodes[n]
 		return id, ok
 	}
-	d, err := NewDecoder(cfg, Output(out))
+	switches := map[model.NodeID]*source.Switch{}
+	for i := range f.Switches {
+		switches[f.Switches[i].ID] = &f.Switches[i]
+	}
+	cfg.HasPort = func(sw model.NodeID, p model.PortID) bool { return int(p) <= switches[sw].Ports }
+	cfg.Sends = func(sw model.NodeID, from netip.Addr) bool { return switches[sw].SendsFrom(from) }
+	d, err := NewDecoder(cfg, Output{Label: out.Label, Mirror: out.Mirror, Refused: out.Refused})
 	return sourceDecoder{d}, err
 }
 
 type sourceDecoder struct{ *Decoder }
 
 // Decode is part of source.Decoder.
-func (d sourceDecoder) Decode(at model.Time, _ netip.AddrPort, datagram []byte) bool {
+func (d sourceDecoder) Decode(at model.Time, from netip.AddrPort, datagram []byte) bool {
 	before := d.stats.Used
-	d.HandleDatagram(at, datagram)
+	d.HandleDatagram(at, from.Addr().Unmap(), datagram)
 	return d.stats.Used > before
 }
 
@@ -139,13 +150,15 @@ func (d sourceDecoder) Counters() source.Counters {
 		{Reason: source.QueueFull, About: "datagrams dropped by the kernel's socket buffer"},
 		{Reason: "missing", About: "datagrams missing by sequence number", Count: s.Missing},
 		{Reason: "malformed", About: "datagrams", Count: s.Malformed},
+		{Reason: translate.AddressNotAllowed.String(), About: "datagrams", Count: s.Denied},
 		{Reason: "unknown node", About: "no switch has the node id", Count: s.Unknown},
+		{Reason: "unknown port", About: "the switch has no such port", Count: s.UnknownPort},
 		{Reason: "other type", About: "not INT", Count: s.Other, Expected: true},
 		{Reason: "empty", About: "neither port state nor packet", Count: s.Empty},
 	}}
 }
 
 // OpenSocket is part of source.Adapter.
-func (c *SourceConfig) OpenSocket(d source.Decoder) (source.Listener, error) {
-	return source.ListenUDP(c.Listen, d)
+func (c *SourceConfig) OpenSocket(d source.Decoder, g source.Guard) (source.Listener, error) {
+	return source.ListenUDP(c.Listen, d, g)
 }

@@ -2,12 +2,11 @@ package rocev2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -27,8 +26,11 @@ type ClientConfig struct {
 	Name      string         // of the translator
 	Collector string         // address of the collector's connection setup, host:port
 	Local     netip.AddrPort // source of packets and destination of answers. A real NIC answers to port 4791
+	Keys      Keys           // of Name, which both sides prove; nil connects without
 	Translate translate.Config
 	Requester rdma.RequesterConfig
+
+	ExchangeTime time.Duration // limit of a setup; 0 is 5 s
 }
 
 // Client is a Translator with a connection to a collector. It reconnects whenever
@@ -65,7 +67,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	if c.conn.Local().Addr().IsUnspecified() {
 		return nil, fmt.Errorf("rocev2: send from %v, want the source address of packets", cfg.Local)
 	}
-	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(rand.Uint32()&(1<<24-1)|2)); err != nil {
+	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(random24()|2)); err != nil {
 		return nil, err
 	}
 	o, err := c.setUpConnection(ctx)
@@ -98,22 +100,18 @@ type offer struct {
 
 // setUpConnection sets up a connection.
 func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.cfg.ExchangeTime, exchangeTime))
 	defer cancel()
-	var d net.Dialer
+	// The collector executes packets from the address of this exchange only.
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.conn.Local().Addr(), 0))}
 	conn, err := d.DialContext(ctx, "tcp", c.cfg.Collector)
 	if err != nil {
 		return offer{}, fmt.Errorf("rocev2: reach collector: %w", err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
-	psn := roce.PSN(rand.Uint32() & (1<<24 - 1))
-	var reply Reply
-	if err = json.NewEncoder(conn).Encode(Request{Name: c.cfg.Name, Addr: c.conn.Local(), QPN: c.req.Local(), PSN: psn}); err == nil {
-		err = json.NewDecoder(conn).Decode(&reply)
-	}
-	if err == nil && reply.Error != "" {
-		err = errors.New(reply.Error)
-	}
+	end, _ := ctx.Deadline()
+	_ = conn.SetDeadline(end)
+	psn := roce.PSN(random24())
+	reply, err := newExchange(conn).connect(c.cfg.Name, c.cfg.Keys, Request{Addr: c.conn.Local(), QPN: c.req.Local(), PSN: psn})
 	if err == nil && reply.MTU < rdma.MTU {
 		err = fmt.Errorf("MTU %d, want %d", reply.MTU, rdma.MTU)
 	}
@@ -124,6 +122,9 @@ func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 	_ = conn.SetDeadline(time.Time{})
 	return offer{conn, psn, reply}, nil
 }
+
+// random24 returns 24 bits that a stranger cannot predict.
+func random24() uint32 { return uint32(unpredictable{}.Uint64()) & (1<<24 - 1) }
 
 // Close frees what Dial opened, without Run.
 func (c *Client) Close() error {

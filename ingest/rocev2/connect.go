@@ -1,8 +1,9 @@
 // Package rocev2 connects collect/rdma to sockets: a Server serves writes to a
 // collector's memory on UDP port 4791 where there is no RDMA NIC, a Client is a
-// translator that writes a remote collector's memory. A small exchange over TCP
-// sets up a connection; its fields are RDMA_CM's, so that a setup with a real NIC
-// can replace it. The TCP connection lasts as long as the queue pair.
+// translator that writes a remote collector's memory. A small exchange over TCP,
+// in which both sides prove that they have the translator's key, sets up a
+// connection; its fields are RDMA_CM's, so that a setup with a real NIC can
+// replace it. The TCP connection lasts as long as the queue pair.
 package rocev2
 
 import (
@@ -25,7 +26,6 @@ const ControlPort = 1337
 
 // Request is the translator's message: the fields of RDMA_CM's REQ.
 type Request struct {
-	Name string         `json:"name"` // of the translator: a second request with it closes the first connection
 	Addr netip.AddrPort `json:"addr"` // source of its packets
 	QPN  roce.QPN       `json:"qpn"`
 	PSN  roce.PSN       `json:"psn"` // of its first packet

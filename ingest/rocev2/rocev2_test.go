@@ -2,8 +2,10 @@ package rocev2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -50,7 +52,19 @@ func memory(t testing.TB) *translate.Memory {
 // serve runs a Server until stop, or the test's end.
 func serve(t testing.TB, control string, m *translate.Memory, notify func(dta.Primitive, uint32)) (s *Server, stop func()) {
 	t.Helper()
-	s, err := NewServer(ServerConfig{RoCE: netip.MustParseAddrPort("127.0.0.1:0"), Control: netip.MustParseAddrPort(control)}, m, notify, quiet)
+	return serveConfig(t, ServerConfig{Control: netip.MustParseAddrPort(control)}, m, notify)
+}
+
+// serveConfig is serve with keys and limits. On a busy machine an exchange may
+// take long.
+func serveConfig(t testing.TB, cfg ServerConfig, m *translate.Memory, notify func(dta.Primitive, uint32)) (s *Server, stop func()) {
+	t.Helper()
+	cfg.RoCE = netip.MustParseAddrPort("127.0.0.1:0")
+	if !cfg.Control.IsValid() {
+		cfg.Control = cfg.RoCE
+	}
+	cfg.ExchangeTime = cmp.Or(cfg.ExchangeTime, time.Minute)
+	s, err := NewServer(cfg, m, notify, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,17 +97,28 @@ func run(t testing.TB, f func(context.Context) error) (stop func()) {
 // side may not run for longer than seven timeouts of 20 ms.
 func dial(t testing.TB, s *Server, name string) *Client {
 	t.Helper()
-	cfg := ClientConfig{
-		Name: name, Collector: s.Control().String(), Local: netip.MustParseAddrPort("127.0.0.1:0"),
-		Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig(),
-	}
-	cfg.Requester.Timeout, cfg.Requester.Retries = 250*time.Millisecond, 1000
-	cfg.Translate.PathWait = time.Minute // nor may an incomplete path expire
-	c, err := Dial(t.Context(), cfg, quiet)
+	c, err := dialFrom(t, s, name, "127.0.0.1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// dialFrom connects from an address with keys. The client is closed with the
+// test.
+func dialFrom(t testing.TB, s *Server, name, from string, keys Keys) (*Client, error) {
+	t.Helper()
+	cfg := ClientConfig{
+		Name: name, Collector: s.Control().String(), Local: netip.AddrPortFrom(netip.MustParseAddr(from), 0), Keys: keys,
+		Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig(), ExchangeTime: time.Minute,
+	}
+	cfg.Requester.Timeout, cfg.Requester.Retries = 250*time.Millisecond, 1000
+	cfg.Translate.PathWait = time.Minute // nor may an incomplete path expire
+	c, err := Dial(t.Context(), cfg, quiet)
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+	}
+	return c, err
 }
 
 func await(t testing.TB, what string, holds func() bool) {
@@ -254,8 +279,8 @@ func TestListsHaveOneWriter(t *testing.T) {
 	await(t, "entries", func() bool { st := s.Stats().Responder; return st.Adds == 60 })
 }
 
-// request sends a request and returns the answer.
-func request(t testing.TB, s *Server, line string) string {
+// request sends lines and returns the answer.
+func request(t testing.TB, s *Server, lines string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Control().String())
 	if err != nil {
@@ -263,10 +288,16 @@ func request(t testing.TB, s *Server, line string) string {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
-	conn.Write([]byte(line))
+	conn.Write([]byte(lines))
 	var b bytes.Buffer
 	b.ReadFrom(conn)
 	return b.String()
+}
+
+// lines is what a translator without a key sends.
+func lines(name, req string) string {
+	hello, _ := json.Marshal(Hello{Version: Version, Name: name, Nonce: make([]byte, nonceSize)})
+	return string(hello) + "\n" + req + "\n" + `{"hmac":""}` + "\n"
 }
 
 // TestRefusedRequestKeepsOtherConnections: a request without an address does not
@@ -274,8 +305,14 @@ func request(t testing.TB, s *Server, line string) string {
 func TestRefusedRequestKeepsOtherConnections(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	dial(t, s, "x")
-	if got := request(t, s, `{"name":"x"}`+"\n"); !strings.Contains(got, "without name, address") {
-		t.Errorf("a request without an address is answered by %q; want a refusal", got)
+	for req, want := range map[string]string{
+		`{}`:                                    "without address",
+		`{"addr":"127.0.0.1:5","qpn":16777216}`: "24 bits",
+		`{"addr":"127.0.0.9:5"}`:                "packets from 127.0.0.9, want 127.0.0.1",
+	} {
+		if got := request(t, s, lines("x", req)); !strings.Contains(got, want) {
+			t.Errorf("request %s is answered by %q; want %s", req, got, want)
+		}
 	}
 	if n := s.Stats().Peers; n != 1 {
 		t.Errorf("%d queue pairs; want that of x", n)
@@ -286,13 +323,13 @@ func TestConnectionSetupRefuses(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	for in, want := range map[string]string{
 		`{"name":"` + strings.Repeat("x", maxRequest) + `"}` + "\n": "",
-		`{"name":"x","addr":"127.0.0.1:5","qpn":16777216}` + "\n":   "24 bits",
-		`{"addr":"127.0.0.1:5"}` + "\n":                             "without name",
-		`{"name":"x","addr":"[::1]:5"}` + "\n":                      "same family",
+		`{"name":"x","addr":"127.0.0.1:5","qpn":1}` + "\n":          "version 0 of the exchange, want 2",
+		`{"version":2,"name":"x"}` + "\n":                           "without name or nonce",
+		lines("", `{"addr":"127.0.0.1:5"}`):                         "without name or nonce",
 		"nonsense\n":                                                "",
 	} {
 		if got := request(t, s, in); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%q is answered by %q; want %q", in, got, want)
+			t.Errorf("%.80q is answered by %q; want %q", in, got, want)
 		}
 	}
 	if n := s.Stats().Peers; n != 0 {

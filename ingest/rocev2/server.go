@@ -2,14 +2,15 @@ package rocev2
 
 import (
 	"context"
-	"encoding/json"
+	cryptorand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,28 +22,38 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// ServerConfig holds the addresses of a Server.
+// ServerConfig configures a Server.
 type ServerConfig struct {
 	RoCE    netip.AddrPort // packets; a full address, since the invariant CRC covers it
 	Control netip.AddrPort // connection setup
+	Keys    Keys           // of translators, by name; nil admits every translator
+	Allow   []netip.Prefix // source addresses of translators; none allows all
+	// Unauthenticated permits nil Keys beyond loopback.
+	Unauthenticated bool
+	ExchangeTime    time.Duration // limit of a setup; 0 is 5 s
 }
 
-// maxQueues is the maximum number of translators of a collector, as in the
-// prototype, and maxExchanges that of setup connections: a few more, so that a
-// translator whose connection is dead can set up another. maxRequest limits the
-// length of a request from an unknown client.
-const (
-	maxQueues    = 256
-	maxExchanges = 2 * maxQueues
-	maxRequest   = 4 << 10
-)
+// Validate returns the first error of the configuration.
+func (c ServerConfig) Validate() error {
+	if a := c.RoCE.Addr(); !a.IsValid() || a.IsUnspecified() {
+		return fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", c.RoCE)
+	}
+	if c.Keys == nil && !c.Unauthenticated && !(c.RoCE.Addr().IsLoopback() && c.Control.Addr().IsLoopback()) {
+		return fmt.Errorf("rocev2: %v and %v are not both loopback: without keys any host that reaches them can write the memory, "+
+			"want --keys FILE (weft keys), or --allow-unauthenticated in a network of trusted hosts", c.RoCE, c.Control)
+	}
+	return nil
+}
 
 // Server serves RDMA writes to memory.
 type Server struct {
+	cfg     ServerConfig
 	conn    *udp.Conn
 	control net.Listener
 	memory  *translate.Memory
 	log     *slog.Logger
+	pending pendingConns
+	refused refusalLog
 
 	mu        sync.Mutex // guards all below
 	responder *rdma.Responder
@@ -53,17 +64,20 @@ type Server struct {
 	stats     ServerStats
 }
 
-// session is a translator's connection.
-type session struct {
-	conn net.Conn
-	qp   roce.QPN
-}
-
 // ServerStats are the counters of a Server.
 type ServerStats struct {
 	Socket    udp.Stats           `json:"socket"`
 	Responder rdma.ResponderStats `json:"responder"`
 	Peers     int                 `json:"peers"`
+	Setup     SetupStats          `json:"setup"`
+}
+
+// SetupStats are the counters of connection setup.
+type SetupStats struct {
+	Admitted uint64           `json:"admitted"`
+	Pending  int              `json:"pending"` // connections before authentication
+	Refused  [refusals]uint64 `json:"refused_by_reason"`
+	Sources  []SourceRefusals `json:"refused_by_source,omitempty"`
 }
 
 // NewServer opens sockets for memory, and starts nothing. notify, which may be
@@ -71,8 +85,11 @@ type ServerStats struct {
 func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primitive, uint32),
 	log *slog.Logger,
 ) (*Server, error) {
-	if a := cfg.RoCE.Addr(); !a.IsValid() || a.IsUnspecified() {
-		return nil, fmt.Errorf("rocev2: listen on %v, want the address that packets are sent to", cfg.RoCE)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.ExchangeTime == 0 {
+		cfg.ExchangeTime = exchangeTime
 	}
 	socket := udp.DefaultConfig(cfg.RoCE)
 	socket.Offload, socket.DontFragment = false, true
@@ -80,12 +97,16 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 	if err != nil {
 		return nil, err
 	}
-	control, err := net.Listen("tcp", cfg.Control.String())
+	listen := net.ListenConfig{KeepAliveConfig: keepAlive}
+	control, err := listen.Listen(context.Background(), "tcp", cfg.Control.String())
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &Server{conn: conn, control: control, memory: memory, log: log, peers: map[string]*session{}, lists: len(memory.Lists)}
-	s.responder = rdma.NewResponder(conn.Local(), rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), func(i roce.ImmDt) {
+	s := &Server{
+		cfg: cfg, conn: conn, control: control, memory: memory, log: log, peers: map[string]*session{}, lists: len(memory.Lists),
+		pending: pendingConns{count: map[netip.Prefix]int{}}, refused: refusalLog{log: log},
+	}
+	s.responder = rdma.NewResponder(conn.Local(), rand.New(unpredictable{}), func(i roce.ImmDt) {
 		if notify != nil {
 			notify(dta.Primitive(i>>28), uint32(i)&(1<<28-1))
 		}
@@ -116,6 +137,8 @@ func (s *Server) Stats() ServerStats {
 	defer s.mu.Unlock()
 	st := s.stats
 	st.Responder, st.Peers = s.responder.Stats(), s.responder.QueuePairs()
+	st.Setup.Pending = s.pending.len()
+	st.Setup.Refused, st.Setup.Sources = s.refused.counts()
 	return st
 }
 
@@ -130,8 +153,18 @@ func (s *Server) Run(ctx context.Context) error {
 		acceptErr = s.accept(ctx, &wg)
 	})
 	var err error
+	var generation uint64
 	for ctx.Err() == nil && err == nil {
-		_, err = s.conn.Receive(s.handlePacket)
+		err = region.Guard(func() error {
+			_, err := s.conn.Receive(s.handlePacket)
+			return err
+		})
+		if s.cfg.Keys != nil {
+			if g := s.cfg.Keys.Generation(); g != generation {
+				generation = g
+				s.endRevoked()
+			}
+		}
 		s.mu.Lock()
 		s.stats.Socket = s.conn.Stats()
 		s.mu.Unlock()
@@ -149,7 +182,6 @@ func (s *Server) Run(ctx context.Context) error {
 
 // accept accepts setup connections of translators until ctx ends.
 func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
-	slots := make(chan struct{}, maxExchanges)
 	for {
 		conn, err := s.control.Accept()
 		switch {
@@ -167,17 +199,16 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 			time.Sleep(acceptAgain)
 			continue
 		}
-		select {
-		case slots <- struct{}{}:
-			wg.Go(func() {
-				defer func() { <-slots }()
-				s.serveConnection(ctx, conn)
-			})
-		default:
-			s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open",
-				maxExchanges))
+		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+		if len(s.cfg.Allow) > 0 && !slices.ContainsFunc(s.cfg.Allow, func(p netip.Prefix) bool { return p.Contains(from) }) {
+			s.refused.refuse(time.Now(), from, "", &refusedError{why: AddressNotAllowed})
 			_ = conn.Close()
+			continue
 		}
+		if old := s.pending.add(conn, from); old != nil {
+			_ = old.Close() // its goroutine counts it
+		}
+		wg.Go(func() { s.serveConnection(ctx, conn, from) })
 	}
 }
 
@@ -197,77 +228,51 @@ const (
 	acceptAgain  = 100 * time.Millisecond
 )
 
+// keepAlive finds the death of a translator's host within 30 s: until then its
+// name cannot be used from another address without a key.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
 // serveConnection sets up a connection and waits until it is closed.
-func (s *Server) serveConnection(ctx context.Context, conn net.Conn) {
+func (s *Server) serveConnection(ctx context.Context, conn net.Conn, from netip.Addr) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
-	var req Request
-	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&req); err != nil {
-		s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", err)
-		return
+	_ = conn.SetDeadline(time.Now().Add(s.cfg.ExchangeTime))
+	x := newExchange(conn)
+	c, err := x.authenticate(s.cfg.Keys)
+	if !s.pending.remove(conn) && ctx.Err() == nil {
+		err = &refusedError{why: Displaced}
 	}
-	me := &session{conn: conn}
-	reply := s.admitTranslator(req, me)
-	defer s.endSession(req.Name, me)
-	if err := json.NewEncoder(conn).Encode(reply); err != nil || reply.Error != "" {
-		s.log.Warn("refused a translator", "name", req.Name, "error", reply.Error)
-		return
-	}
-	s.log.Info("translator connected", "name", req.Name, "from", req.Addr, "qp", reply.QPN)
-	_ = conn.SetDeadline(time.Time{})
-	_, _ = conn.Read(make([]byte, 1)) // until the other side closes
-}
-
-// admitTranslator makes a queue pair. The translator's previous one is destroyed
-// first, so that none of its packets is executed after the heads in this reply.
-func (s *Server) admitTranslator(req Request, me *session) Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if req.Name == "" || !req.Addr.IsValid() || req.PSN >= 1<<24 || req.QPN >= 1<<24 {
-		return Reply{Error: "request without name, address, or with more than 24 bits of QPN or PSN"}
-	}
-	if old := s.peers[req.Name]; old != nil {
-		s.responder.Disconnect(old.qp)
-		_ = old.conn.Close()
-		delete(s.peers, req.Name)
-	}
-	if len(s.peers) >= maxQueues {
-		return Reply{Error: fmt.Sprintf("%d translators are connected", maxQueues)}
-	}
-	qp, err := s.responder.Connect(req.Addr, req.QPN, req.PSN)
-	if err != nil {
-		return Reply{Error: err.Error()}
-	}
-	me.qp = qp
-	s.peers[req.Name] = me
-	reply := Reply{Addr: s.conn.Local(), QPN: qp, MTU: rdma.MTU, Regions: s.adverts}
-	if s.writer == "" || s.writer == req.Name {
-		s.writer = req.Name
-		for _, t := range s.memory.Lists {
-			for id := range t.Lists() {
-				head, _ := t.Head(id)
-				reply.Heads = append(reply.Heads, head)
-			}
+	me := &session{conn: conn, from: from, key: c.key}
+	defer s.endSession(c.name, me)
+	var reply Reply
+	if err == nil {
+		reply, err = s.admitTranslator(c, me)
+		if err != nil {
+			reply.Error = err.Error()
 		}
-	} else {
-		// A list has one writer at a time.
-		reply.Regions = reply.Regions[:len(reply.Regions)-s.lists]
+		if failed := errors.Join(x.send(reply), x.prove(roleCollector, c.key)); failed != nil && err == nil {
+			err = refuseMessage(failed)
+		}
 	}
-	return reply
-}
-
-// endSession ends a session, unless another has replaced it.
-func (s *Server) endSession(name string, me *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.peers[name] != me {
+	if err != nil {
+		if refused := (*refusedError)(nil); ctx.Err() == nil && errors.As(err, &refused) {
+			s.refused.refuse(time.Now(), from, c.name, refused)
+		}
 		return
 	}
-	delete(s.peers, name)
-	s.responder.Disconnect(me.qp)
-	if s.writer == name {
-		s.writer = ""
-	}
+	s.log.Info("translator connected", "name", c.name, "from", c.req.Addr, "qp", reply.QPN, "authenticated", c.key != nil)
+	_ = conn.SetDeadline(time.Time{})
+	_, _ = x.in.ReadByte() // until the other side closes
+}
+
+// unpredictable is a rand.Source of the operating system: queue pairs and R_Keys
+// that a stranger guesses would let it write.
+type unpredictable struct{}
+
+// Uint64 implements rand.Source.
+func (unpredictable) Uint64() uint64 {
+	var b [8]byte
+	_, _ = cryptorand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint64(b[:])
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
@@ -59,6 +60,8 @@ type Setting struct {
 	Key   string // within the section
 	About string
 	Value any // a pointer into the Config: *string, *int, *netip.AddrPort …
+	// Reload says that SIGHUP applies a new value.
+	Reload bool
 }
 
 // SwitchKey is one key of a switch in the configuration.
@@ -94,7 +97,11 @@ type Switch struct {
 	ID     model.NodeID
 	Name   string
 	Addr   model.Addr
+	Ports  int               // numbered from 1
 	Values map[string]string // of SwitchKeys, as the configuration has them
+	// Prefixes are where its reports come from, as the configuration says; none: it
+	// does not.
+	Prefixes []netip.Prefix
 	// Port returns the port with an interface's name or a number: "Ethernet8", "3".
 	Port func(text string) (model.PortID, bool)
 }
@@ -104,6 +111,23 @@ type Switch struct {
 type Output struct {
 	Label  func(at model.Time, export []byte)
 	Mirror func(at model.Time, m *mirror.Mirror)
+	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or
+	// what it is about. The Decoder counts it, too.
+	Refused func(from netip.Addr, why translate.Refusal, reports int)
+	// Now, if not nil, is the time at which a socket's datagrams arrive: the wall clock
+	// of this host may be set while it runs.
+	Now func() model.Time
+	// Panic, if not nil, is called with a datagram that made its Decoder panic. It must not
+	// keep the data.
+	Panic func(v any, data []byte)
+}
+
+// Guard decides who may send to a socket. ingest/admission has one.
+type Guard interface {
+	// Datagram decides about a datagram by its source.
+	Datagram(now model.Time, from netip.Addr) translate.Refusal
+	// Refused counts what Datagram did not admit, or a Decoder.
+	Refused(from netip.Addr, why translate.Refusal, reports int)
 }
 
 // Adapter is the Config of a source whose reports are converted to Weft's. That
@@ -111,8 +135,11 @@ type Output struct {
 type Adapter interface {
 	Config
 	NewDecoder(f *Fabric, out Output) (Decoder, error)
-	// OpenSocket opens the socket that receives reports.
-	OpenSocket(d Decoder) (Listener, error)
+	// OpenSocket opens the socket that receives reports, of senders that the guard
+	// admits.
+	OpenSocket(d Decoder, g Guard) (Listener, error)
+	// Sources are who may send, and how much.
+	Sources() Limits
 }
 
 // Decoder converts reports. One goroutine uses it.
@@ -142,6 +169,12 @@ type Listener interface {
 	Counters() Counters
 	// Close frees the socket. It may follow Run.
 	Close() error
+}
+
+// Limits are the keys of all sources that say who may send.
+type Limits struct {
+	Allow []netip.Prefix // none: all
+	Rate  float64        // datagrams a second of one source address; 0: no limit
 }
 
 // Counters account for reports.

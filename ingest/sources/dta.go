@@ -2,6 +2,7 @@ package sources
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
@@ -14,10 +15,15 @@ var DTA = source.Source{
 	NewConfig: func() source.Config {
 		return &DTAConfig{
 			Listen:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dta.Port),
-			Workers: 1, ReceiveBuffer: 32 * model.MiB,
+			Workers: 1, ReceiveBuffer: 32 * model.MiB, TimeWindow: 10 * time.Second,
+			Limits: source.Limits{Rate: source.DefaultRate},
 		}
 	},
+	SwitchKeys: []source.SwitchKey{source.AddressKey},
 }
+
+// RequireMAC is the value of DTAConfig.Require that refuses reports without a MAC.
+const RequireMAC = "mac"
 
 // DTAConfig is the section dta of a service's configuration.
 type DTAConfig struct {
@@ -26,11 +32,15 @@ type DTAConfig struct {
 	Rate          float64
 	ReceiveBuffer model.Bytes
 	Memory        string
+	Limits        source.Limits
+	Keys          string // file
+	Require       string // RequireMAC, or empty
+	TimeWindow    time.Duration
 }
 
 // Settings is part of source.Config.
 func (c *DTAConfig) Settings() []source.Setting {
-	return []source.Setting{
+	list := []source.Setting{
 		{Key: "listen", About: "UDP address that receives DTA reports", Value: &c.Listen},
 		{Key: "workers", About: "sockets that share the port", Value: &c.Workers},
 		{Key: "rate", About: "rate limit in reports/s, 0 for none; excess reports are NACKed to the reporter", Value: &c.Rate},
@@ -39,7 +49,17 @@ func (c *DTAConfig) Settings() []source.Setting {
 			Key: "memory", About: "directory of the memory files that weft query reads; empty: memory of this process",
 			Value: &c.Memory,
 		},
+		{
+			Key: "keys", About: "file of the reporters' keys, which weft keys new writes; a reporter with a key must use it", Reload: true,
+			Value: &c.Keys,
+		},
+		{Key: "require", About: "mac: refuse reports without a MAC from everyone; empty: only from reporters with a key", Value: &c.Require},
+		{
+			Key: "time_window", About: "how far the send time of a report with a MAC may be from this machine's clock",
+			Value: &c.TimeWindow,
+		},
 	}
+	return append(list, c.Limits.Settings()...)
 }
 
 // Check is part of source.Config.
@@ -53,8 +73,14 @@ func (c *DTAConfig) Check() error {
 		return source.Errorf("dta.rate", "%v, want 0 (no limit), or 1 to 1e9", c.Rate)
 	case c.ReceiveBuffer < 4096 || c.ReceiveBuffer > model.GiB:
 		return source.Errorf("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.ReceiveBuffer)
+	case c.Require != "" && c.Require != RequireMAC:
+		return source.Errorf("dta.require", "%q, want %s or nothing", c.Require, RequireMAC)
+	case c.Require == RequireMAC && c.Keys == "":
+		return source.Errorf("dta.require", "%s without dta.keys, want the file of the keys; weft keys new writes one", c.Require)
+	case c.TimeWindow <= 0 || c.TimeWindow > time.Hour:
+		return source.Errorf("dta.time_window", "%v, want above 0 and at most 1h", c.TimeWindow)
 	}
-	return nil
+	return c.Limits.Check("dta")
 }
 
 // Address is part of source.Config.
