@@ -99,6 +99,9 @@ var (
 	ErrQuery = errors.New("bad query")
 	// ErrRecord is wrapped by errors about a batch with an invalid record.
 	ErrRecord = errors.New("record refused")
+	// ErrUnavailable is wrapped if the store itself cannot write, whatever the records
+	// are: its disk is full, its file damaged.
+	ErrUnavailable = errors.New("store cannot write")
 	// ErrBusy is wrapped if too many queries wait already.
 	ErrBusy = errors.New("too many queries")
 	// ErrClosed is returned by a store that was closed.

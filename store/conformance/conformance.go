@@ -53,6 +53,11 @@ func Run(t *testing.T, open Open) {
 			test(t, s)
 		})
 	}
+	t.Run("instants at the edges", func(t *testing.T) {
+		s := open(t, nil)
+		defer closed(t, s)
+		testInstants(t, s)
+	})
 	t.Run("retention", func(t *testing.T) { testRetention(t, open) })
 	t.Run("after close", func(t *testing.T) { testClosed(t, open) })
 }

@@ -41,25 +41,24 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 			return err
 		}
 		before = seq
-		return s.writer.Raw(func(conn any) error {
-			a := batchAppender{conn: conn.(driver.Conn), seq: &seq}
-			appendRecords(&a, &flowTable, b.Flows)
-			appendRecords(&a, &lossTable, b.Losses)
-			appendRecords(&a, &portTable, b.Ports)
-			appendRecords(&a, &traceTable, b.Traces)
-			appendRecords(&a, &counterTable, b.Counters)
-			appendRecords(&a, &diagnosisTable, b.Diagnoses)
+		return s.appendRaw(func(a *batchAppender) {
+			a.appendBatch(b)
 			a.appendRows(store.Incidents, slices.Values(incidents))
 			a.appendRollups(sums)
-			return a.err
-		})
+		}, &seq)
 	})
 	if err != nil {
+		if damagedInUse(err) || invalidated(err) {
+			s.damaged.Store(&err) // for the next Maintain
+		}
+		if unavailable(err) {
+			err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
 		return fmt.Errorf("append %d records to store %s: %w", b.Len(), s.path, err)
 	}
 	s.seq = seq
 	s.extendBounds(b)
-	s.hot.addBatch(b, before, sums)
+	s.hot.Load().addBatch(b, before, sums)
 	s.ledger.update(changed)
 	s.committedSeq.Store(seq) // after the cache: readers of the number find the record
 	return nil
@@ -118,6 +117,26 @@ type batchAppender struct {
 	conn driver.Conn
 	seq  *int64
 	err  error
+}
+
+// appendRaw runs do with an appender of the writer's connection, within its
+// transaction.
+func (s *Store) appendRaw(do func(*batchAppender), seq *int64) error {
+	return s.writer.Raw(func(conn any) error {
+		a := batchAppender{conn: conn.(driver.Conn), seq: seq}
+		do(&a)
+		return a.err
+	})
+}
+
+// appendBatch appends all records but incidents, which replace others.
+func (a *batchAppender) appendBatch(b *record.Batch) {
+	appendRecords(a, &flowTable, b.Flows)
+	appendRecords(a, &lossTable, b.Losses)
+	appendRecords(a, &portTable, b.Ports)
+	appendRecords(a, &traceTable, b.Traces)
+	appendRecords(a, &counterTable, b.Counters)
+	appendRecords(a, &diagnosisTable, b.Diagnoses)
 }
 
 func appendRecords[T any](a *batchAppender, t *table[T], records []T) {

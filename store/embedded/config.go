@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime"
 	"time"
@@ -36,6 +37,11 @@ type Config struct {
 	Memory model.Bytes
 	// Threads is the number of cores that DuckDB may use. 0 means all.
 	Threads int
+	// Repair sets a damaged file aside when it is opened or maintained, begins a new
+	// one, and salvages what can be read. Without it a damaged file is an error.
+	Repair bool
+	// Log is for repairs and changed file modes; nil means none.
+	Log *slog.Logger
 }
 
 // DefaultConfig suits a laptop and a fabric of several hundred ports.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,20 +23,28 @@ import (
 type Store struct {
 	path       string
 	cfg        Config
+	log        *slog.Logger
 	db         *sql.DB       // readers
 	key        []byte        // of cursors
 	querySlots chan struct{} // a slot for each query of the tables, running or waiting
 
 	limits atomic.Pointer[limits]
 	// Written only by appends.
-	hot           *recentCache
+	hot           atomic.Pointer[recentCache]
 	ledger        incidentCache
 	extents       atomic.Pointer[map[store.Kind]timeBounds]
 	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, last measured
 	oversizedRuns atomic.Int32                 // maintenance runs in a row that ended above MaxSize
+	damaged       atomic.Pointer[error]        // found by an append; Maintain repairs it
+
+	repairsLock sync.Mutex // guards the fields below
+	repairs     []*Repair
+	salvaging   context.CancelFunc // ends the salvage that runs in the background
+	salvaged    chan struct{}      // closed when it has ended
 
 	lifetime sync.RWMutex // held for reading by all work, so that Close waits for it
 	closed   bool
+	unopened error // why a repair left no open file; nil: there is one
 
 	write        sync.Mutex // guards the fields below
 	writer       *sql.Conn
@@ -71,7 +80,8 @@ func releaseFile(path string) {
 	delete(openFiles.paths, path)
 }
 
-// Open opens or creates a file, and migrates its schema to this version.
+// Open opens or creates a file, and migrates its schema to this version. With
+// Config.Repair a damaged one is set aside, and a new one begins.
 func Open(path string, cfg Config) (_ *Store, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -105,14 +115,20 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 		s.recordGaps[kind] = &atomic.Int64{}
 	}
 	s.limits.Store(&limits{maps.Clone(cfg.Retention), cfg.MaxSize})
-	if err := s.open(context.Background()); err != nil {
+	if s.log = cfg.Log; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	createPrivate()
+	if err := s.openOrRepair(context.Background()); err != nil {
 		releaseFile(full)
 		return nil, err
 	}
+	makePrivate(full, s.log)
 	return s, nil
 }
 
 func (s *Store) open(ctx context.Context) error {
+	s.writer = nil
 	connector, err := duckdb.NewConnector(s.path, nil)
 	if err != nil {
 		return openError(err)
@@ -138,7 +154,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := migrate(ctx, s.writer, migrations); err != nil {
 		return fail(err)
 	}
-	if s.key, err = cursorKey(ctx, s.writer); err != nil {
+	if s.key, err = cursorKey(ctx, s.writer, s.key); err != nil {
 		return fail(err)
 	}
 	if err := s.writer.QueryRowContext(ctx, lastSeq()).Scan(&s.seq); err != nil {
@@ -148,7 +164,10 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.loadTimeBounds(ctx); err != nil {
 		return fail(err)
 	}
-	s.hot = s.newRecentCache()
+	if err := s.loadRepairs(ctx); err != nil {
+		return fail(err)
+	}
+	s.hot.Store(s.newRecentCache())
 	if err := s.loadIncidents(ctx, s.cfg.CacheSize/cacheParts); err != nil {
 		return fail(err)
 	}
@@ -169,13 +188,20 @@ func lastSeq() string {
 }
 
 // Close writes everything into the file and closes it. It waits for running work.
+// A salvage in the background continues when the file is opened again.
 func (s *Store) Close() error {
+	s.stopSalvage()
+	defer s.stopSalvage() // one that began since then
 	s.lifetime.Lock()
 	defer s.lifetime.Unlock()
 	if s.closed {
 		return store.ErrClosed
 	}
 	s.closed = true
+	if s.unopened != nil {
+		releaseFile(s.path)
+		return nil
+	}
 	_, err := s.writer.ExecContext(context.Background(), `CHECKPOINT`)
 	err = errors.Join(err, s.writer.Close(), s.db.Close())
 	releaseFile(s.path)
@@ -192,6 +218,10 @@ func (s *Store) beginWork() (leave func(), err error) {
 		s.lifetime.RUnlock()
 		return nil, store.ErrClosed
 	}
+	if err := s.unopened; err != nil {
+		s.lifetime.RUnlock()
+		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
 	return s.lifetime.RUnlock, nil
 }
 
@@ -207,7 +237,9 @@ func openError(err error) error {
 		}
 		return fmt.Errorf("%w by another process%s; stop it, or use its API", ErrLocked, who)
 	case strings.Contains(text, "not a valid DuckDB database file"):
-		return ErrForeign
+		return errNoDatabase
+	case newerStorage(text):
+		return fmt.Errorf("%w of DuckDB: %w", ErrNewer, err)
 	}
 	return err
 }

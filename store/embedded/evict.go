@@ -38,7 +38,7 @@ func (s *Store) evict(ctx context.Context, up *store.MaintenanceResult) error {
 	if most == 0 {
 		return nil
 	}
-	size, err := s.Size(ctx)
+	size, err := s.diskSize(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *Store) evict(ctx context.Context, up *store.MaintenanceResult) error {
 			return err
 		}
 		before := size
-		if size, err = s.Size(ctx); err != nil || size >= before {
+		if size, err = s.diskSize(ctx); err != nil || size >= before {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func (s *Store) Export(ctx context.Context, dir string, kind store.Kind, from, t
 			err = fmt.Errorf("export %s to %s: %w", kind, path, err)
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
 	}
 	half, err := os.CreateTemp(dir, ".weft-*.parquet")
@@ -51,9 +51,6 @@ func (s *Store) Export(ctx context.Context, dir string, kind store.Kind, from, t
 		`COPY (SELECT %s FROM %s WHERE %s %s ORDER BY time) TO '%s' (FORMAT parquet, COMPRESSION zstd)`,
 		columns, kind, where.sql(), group, strings.ReplaceAll(half.Name(), `'`, `''`)))
 	if err != nil {
-		return 0, err
-	}
-	if err := os.Chmod(half.Name(), 0o644); err != nil {
 		return 0, err
 	}
 	n, err := result.RowsAffected()

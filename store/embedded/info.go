@@ -39,7 +39,7 @@ func (s *Store) Info(ctx context.Context) (info Info, err error) {
 		}
 	}()
 	info.Schema = len(migrations)
-	if info.Size, err = s.Size(ctx); err != nil {
+	if info.Size, err = s.diskSize(ctx); err != nil {
 		return info, err
 	}
 	file, err := os.Stat(s.path)

@@ -19,19 +19,28 @@ import (
 func (s *Store) Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error) {
 	up := store.MaintenanceResult{Removed: map[store.Kind]store.Removal{}}
 	leave, err := s.beginWork()
+	if errors.Is(err, store.ErrUnavailable) {
+		return up, s.repairInUse(ctx, err)
+	}
 	if err != nil {
 		return up, err
 	}
-	defer leave()
 	err = s.maintain(ctx, now, &up)
+	leave()
 	if err != nil {
 		err = fmt.Errorf("maintain store %s: %w", s.path, err)
+	}
+	if s.cfg.Repair && (damagedInUse(err) || invalidated(err)) {
+		err = s.repairInUse(ctx, err)
 	}
 	return up, err
 }
 
 func (s *Store) maintain(ctx context.Context, now time.Time, up *store.MaintenanceResult) (err error) {
-	if up.Before, err = s.Size(ctx); err != nil {
+	if found := s.damaged.Load(); found != nil && s.cfg.Repair {
+		return *found
+	}
+	if up.Before, err = s.diskSize(ctx); err != nil {
 		return err
 	}
 	for _, kind := range store.Kinds() {
@@ -58,7 +67,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 	if err := s.evict(ctx, up); err != nil {
 		return err
 	}
-	if up.After, err = s.Size(ctx); err != nil {
+	if up.After, err = s.diskSize(ctx); err != nil {
 		return err
 	}
 	return s.db.QueryRowContext(ctx, `SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()`).Scan((*int64)(&up.Memory))
@@ -70,7 +79,7 @@ func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (ui
 	defer s.write.Unlock()
 	n, err := s.execLocked(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
 	if err == nil {
-		s.hot.removeBefore(kind, clamp(ns))
+		s.hot.Load().removeBefore(kind, clamp(ns))
 		if kind == store.Incidents {
 			s.ledger.removeBefore(clamp(ns))
 		}
@@ -158,6 +167,15 @@ func (s *Store) checkpoint(ctx context.Context) error {
 // Size is the size of the records on disk: the used blocks of the file, and the
 // log.
 func (s *Store) Size(ctx context.Context) (model.Bytes, error) {
+	leave, err := s.beginWork()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	return s.diskSize(ctx)
+}
+
+func (s *Store) diskSize(ctx context.Context) (model.Bytes, error) {
 	var used, block int64
 	err := s.db.QueryRowContext(ctx, `SELECT used_blocks, block_size FROM pragma_database_size()`).Scan(&used, &block)
 	if err != nil {

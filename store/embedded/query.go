@@ -15,38 +15,38 @@ import (
 
 // Flows returns the flow records of slots.
 func (s *Store) Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
-	return queryPage(ctx, s, &flowTable, s.hot.flows, q)
+	return queryPage(ctx, s, &flowTable, s.hot.Load().flows, q)
 }
 
 // Losses returns the losses of flows.
 func (s *Store) Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error) {
-	return queryPage(ctx, s, &lossTable, s.hot.losses, q)
+	return queryPage(ctx, s, &lossTable, s.hot.Load().losses, q)
 }
 
 // Ports returns samples of ports or, with a Step, their averages.
 func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	if q.Step > 0 {
-		return querySeries(ctx, s, &portSeries, s.hot.portSteps, q)
+		return querySeries(ctx, s, &portSeries, s.hot.Load().portSteps, q)
 	}
-	return queryPage(ctx, s, &portTable, s.hot.ports, q)
+	return queryPage(ctx, s, &portTable, s.hot.Load().ports, q)
 }
 
 // Traces returns packet traces.
 func (s *Store) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
-	return queryPage(ctx, s, &traceTable, s.hot.traces, q)
+	return queryPage(ctx, s, &traceTable, s.hot.Load().traces, q)
 }
 
 // Counters returns periods of counters or, with a Step, their sums.
 func (s *Store) Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error) {
 	if q.Step > 0 {
-		return querySeries(ctx, s, &counterSeries, s.hot.counterSteps, q)
+		return querySeries(ctx, s, &counterSeries, s.hot.Load().counterSteps, q)
 	}
-	return queryPage(ctx, s, &counterTable, s.hot.counters, q)
+	return queryPage(ctx, s, &counterTable, s.hot.Load().counters, q)
 }
 
 // Diagnoses returns verdicts.
 func (s *Store) Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
-	return queryPage(ctx, s, &diagnosisTable, s.hot.diagnoses, q)
+	return queryPage(ctx, s, &diagnosisTable, s.hot.Load().diagnoses, q)
 }
 
 // Incidents returns incidents that were active at some time of the range, ordered

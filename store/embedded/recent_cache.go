@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -33,9 +34,14 @@ const cacheParts = 15
 // stepSize is about the size of a rollup row in memory, in bytes.
 const stepSize = 128
 
-// newRecentCache starts after the newest records in the file.
+// newRecentCache starts after the newest records in the file, and after those that
+// are yet to come from a damaged one.
 func (s *Store) newRecentCache() *recentCache {
-	floor := func(kind store.Kind) int64 { return s.boundsOfKind(kind).newest }
+	coming := int64(math.MinInt64)
+	if len(s.pendingRepairs()) > 0 {
+		coming = time.Now().UnixNano()
+	}
+	floor := func(kind store.Kind) int64 { return max(coming, s.boundsOfKind(kind).newest) }
 	// A third is for flows, which are by far the most records.
 	share := s.cfg.CacheSize / cacheParts
 	h := &recentCache{

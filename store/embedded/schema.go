@@ -94,7 +94,19 @@ CREATE VIEW counter_seconds AS SELECT time, name, sum(packets) AS packets, sum(b
 CREATE VIEW counter_minutes AS SELECT time, name, sum(packets) AS packets, sum(bytes) AS bytes,
 	max(flows) AS flows FROM counters_1m GROUP BY time, name;`},
 	{"location of incidents", `ALTER TABLE incidents RENAME COLUMN place TO location;`},
+	// The damaged files whose rows are brought over into this one, and how far that
+	// is: a row for each kind.
+	{"salvage of damaged files", `
+CREATE TABLE weft_salvage (
+	found TIMESTAMP NOT NULL, file VARCHAR NOT NULL, cause VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+	next BIGINT NOT NULL, salvaged UBIGINT NOT NULL, lost UBIGINT NOT NULL, done BOOLEAN NOT NULL);`},
 }
+
+// migrationsTable distinguishes our files from others.
+const migrationsTable = "weft_migrations"
+
+// errNoDatabase is returned for a file without a database's header.
+var errNoDatabase = fmt.Errorf("%w", ErrForeign)
 
 // Errors of opening.
 var (
@@ -152,15 +164,17 @@ func version(ctx context.Context, conn *sql.Conn) (v int, err error) {
 	return v, err
 }
 
-// cursorKey reads the key that seals cursors, or makes it. It is stored in the
-// file, so that cursors stay valid after a restart.
-func cursorKey(ctx context.Context, conn *sql.Conn) (key []byte, err error) {
+// cursorKey reads the key that seals cursors, or makes it, or stores that of the
+// file before. It is stored in the file, so that cursors stay valid after a restart.
+func cursorKey(ctx context.Context, conn *sql.Conn, before []byte) (key []byte, err error) {
 	err = conn.QueryRowContext(ctx, `SELECT key FROM weft_key`).Scan(&key)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return key, err
 	}
-	key = make([]byte, 32)
-	rand.Read(key)
+	if key = before; key == nil {
+		key = make([]byte, 32)
+		rand.Read(key)
+	}
 	_, err = conn.ExecContext(ctx, `INSERT INTO weft_key VALUES (?)`, key)
 	return key, err
 }

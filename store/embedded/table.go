@@ -14,7 +14,8 @@ import (
 )
 
 // table describes how records of one type are stored: row in the order of the
-// table's columns, scan in the order of columns, which omits derived ones.
+// table's columns, scan in the order of columns, which omits derived ones. A row's
+// times are in UTC: DuckDB's driver judges a time by its year where it was taken.
 type table[T any] struct {
 	kind    store.Kind
 	columns string // after time and seq
@@ -80,7 +81,7 @@ var flowTable = table[record.FlowSlot]{
 		for i, h := range r.Path {
 			switches[i], packets[i] = h.Switch, h.Packets
 		}
-		row := append(make([]driver.Value, 0, 16), r.Time, seq, int64(r.Slot))
+		row := append(make([]driver.Value, 0, 16), r.Time.UTC(), seq, int64(r.Slot))
 		row = keyRow(row, r.Flow)
 		return append(row, r.Src, r.Dst, r.Packets, r.Bytes, r.Exact, switches, packets)
 	},
@@ -116,7 +117,7 @@ var lossTable = table[record.Loss]{
 	kind:    store.Losses,
 	columns: `flow, from_node, to_node, packets, sent, pattern`,
 	row: func(r *record.Loss, seq int64) []driver.Value {
-		row := append(make([]driver.Value, 0, 13), r.Time, seq)
+		row := append(make([]driver.Value, 0, 13), r.Time.UTC(), seq)
 		return append(keyRow(row, r.Flow), r.From, r.To, r.Packets, r.Sent, r.Pattern)
 	},
 	scan: func(rows *sql.Rows, r *record.Loss, at *recordPosition) error {
@@ -132,7 +133,7 @@ var portTable = table[record.PortSample]{
 	columns: `node, port, queue_bytes, latency_ns, load_bps, paused, samples, queue_max_bytes`,
 	row: func(r *record.PortSample, seq int64) []driver.Value {
 		return []driver.Value{
-			r.Time, seq, r.Node, uint16(r.Port),
+			r.Time.UTC(), seq, r.Node, uint16(r.Port),
 			int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, r.Samples, int64(r.QueueMax),
 		}
 	},
@@ -148,7 +149,7 @@ var counterTable = table[record.Counter]{
 	kind:    store.Counters,
 	columns: `period_ns, name, packets, bytes, flows`,
 	row: func(r *record.Counter, seq int64) []driver.Value {
-		return []driver.Value{r.Time, seq, int64(r.Period), r.Name, r.Packets, r.Bytes, r.Flows}
+		return []driver.Value{r.Time.UTC(), seq, int64(r.Period), r.Name, r.Packets, r.Bytes, r.Flows}
 	},
 	scan: func(rows *sql.Rows, r *record.Counter, at *recordPosition) error {
 		err := rows.Scan(&at.time, &at.seq, &r.Period, &r.Name, &r.Packets, &r.Bytes, &r.Flows)
@@ -162,7 +163,7 @@ var diagnosisTable = table[record.Diagnosis]{
 	kind:    store.Diagnoses,
 	columns: `id, anomaly, root_cause, node, port, peer, flow, confidence, body`,
 	row: func(r *record.Diagnosis, seq int64) []driver.Value {
-		row := append(make([]driver.Value, 0, 16), r.Time, seq, r.ID, r.Anomaly, r.RootCause,
+		row := append(make([]driver.Value, 0, 16), r.Time.UTC(), seq, r.ID, r.Anomaly, r.RootCause,
 			r.Initial.Node, uint16(r.Initial.Port), r.Initial.Peer)
 		return append(keyRow(row, r.Victim), r.Confidence, string(r.Body))
 	},
@@ -181,9 +182,9 @@ var incidentTable = table[record.Incident]{
 	row: func(r *record.Incident, seq int64) []driver.Value {
 		var end driver.Value
 		if !r.End.IsZero() {
-			end = r.End
+			end = r.End.UTC()
 		}
-		return []driver.Value{r.Begin, seq, r.ID, r.Updated, end, r.Cause, r.Severity, r.Location, r.Summary, string(r.Body)}
+		return []driver.Value{r.Begin.UTC(), seq, r.ID, r.Updated.UTC(), end, r.Cause, r.Severity, r.Location, r.Summary, string(r.Body)}
 	},
 	scan: func(rows *sql.Rows, r *record.Incident, at *recordPosition) error {
 		var end sql.NullTime

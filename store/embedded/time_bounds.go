@@ -65,6 +65,16 @@ func (s *Store) extendBounds(b *record.Batch) {
 	s.extents.Store(&all)
 }
 
+// includeBounds includes rows of a kind.
+func (s *Store) includeBounds(kind store.Kind, e timeBounds) {
+	if e == (timeBounds{}) || e == emptyBounds {
+		return
+	}
+	all := maps.Clone(*s.extents.Load())
+	all[kind] = all[kind].union(e)
+	s.extents.Store(&all)
+}
+
 func boundsOf[T any](records []T, at func(*T) time.Time) timeBounds {
 	e := emptyBounds
 	for i := range records {

@@ -18,11 +18,11 @@ var traceTable = table[record.Trace]{
 		hops := make([]any, len(r.Hops))
 		for i, h := range r.Hops {
 			hops[i] = map[string]any{
-				"time": h.Time, "switch": h.Switch, "in_port": uint16(h.In), "out_port": uint16(h.Out),
+				"time": h.Time.UTC(), "switch": h.Switch, "in_port": uint16(h.In), "out_port": uint16(h.Out),
 				"ttl": h.TTL, "dscp": h.DSCP, "ecn": h.ECN, "depth": h.Depth,
 			}
 		}
-		row := append(make([]driver.Value, 0, 15), r.Time, seq, r.ID)
+		row := append(make([]driver.Value, 0, 15), r.Time.UTC(), seq, r.ID)
 		row = append(keyRow(row, r.Flow), r.End, r.Why, int64(r.Latency), int64(r.LostMirrors), hops)
 		if r.Frame == nil {
 			return append(row, []byte{})
