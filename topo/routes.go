@@ -89,9 +89,12 @@ func (r *Routes) Fabric() *Fabric { return r.f }
 func (r *Routes) Config() RouteConfig { return r.cfg }
 
 // NextHop returns the port by which a node forwards a flow's packets. Port 0
-// with true means that they have arrived: the node owns the destination. It
-// allocates nothing.
+// with true means that they have arrived: the node owns the destination. A node
+// that the fabric does not have forwards nothing. It allocates nothing.
 func (r *Routes) NextHop(node model.NodeID, key model.FlowKey) (model.PortID, bool) {
+	if !r.f.HasNode(node) {
+		return 0, false
+	}
 	row := r.row[node]
 	if row < 0 {
 		return r.hostNextHop(node, key)
@@ -108,8 +111,11 @@ func (r *Routes) NextHop(node model.NodeID, key model.FlowKey) (model.PortID, bo
 
 // NextHops returns all ports by which a node may forward packets to dst,
 // ascending; port 0 alone means that they have arrived, none that there is no
-// route. For switches it allocates nothing.
+// route, or no such node. For switches it allocates nothing.
 func (r *Routes) NextHops(node model.NodeID, dst model.Addr) []model.PortID {
+	if !r.f.HasNode(node) {
+		return nil
+	}
 	row := r.row[node]
 	if row < 0 {
 		return r.hostNextHops(node, dst)
@@ -277,10 +283,11 @@ func (r *Routes) hostNextHops(node model.NodeID, dst model.Addr) (ports []model.
 }
 
 // Distance returns the number of links on a shortest path from a node to the
-// nearest owner of dst. Overrides do not count.
+// nearest owner of dst; false if there is no route, or no such node. Overrides do
+// not count.
 func (r *Routes) Distance(node model.NodeID, dst model.Addr) (hops int, ok bool) {
 	d := r.dest(dst)
-	if d == nil {
+	if d == nil || !r.f.HasNode(node) {
 		return 0, false
 	}
 	if r.Owns(node, dst) {

@@ -34,7 +34,7 @@ func TestPollFindsIncastThatCausesAPause(t *testing.T) {
 		flows = append(flows, traffic.Flow{Src: hosts[8+i], Dst: hosts[1], Bytes: 200_000, Priority: 3, Start: model.Time(100 * time.Microsecond), Rate: 5 * model.Gbps})
 	}
 	add(t, n, flows...)
-	collector, err := provenance.NewCollector(64)
+	collector, err := provenance.NewCollector(provenance.DefaultConfig(64))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Carrier interface {
 }
 
 // MaxReportData returns the longest data of an Append report that a carrier
-// takes.
+// takes without a key. With one it is dta.SignedOverhead less.
 func MaxReportData(c Carrier) int {
 	report := dta.Report{Primitive: dta.Append}
 	return c.limit() - dta.HeaderSize - report.Size()
@@ -83,10 +83,15 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 	}
 	var err error
 	// Carriers take a datagram at once, and no answers are carried back.
-	r.packer, err = reporter.New(reporter.Config{
+	packing := reporter.Config{
 		Reporter: s.sw.ID, DatagramBytes: size, MaxDatagrams: 2,
 		Linger: cfg.Linger,
-	})
+		Start:  1, // a run begins at 0 and has no restarts
+	}
+	if cfg.Key != nil {
+		packing.Key = cfg.Key(s.sw.ID)
+	}
+	r.packer, err = reporter.New(packing)
 	if err != nil {
 		return fmt.Errorf("simhost: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	Linger time.Duration
 	// Carrier takes the datagrams. Without one every report counts as lost.
 	Carrier Carrier
+	// Key returns the key that authenticates a switch's datagrams, each of its
+	// own; nil where it has none. Without Key no switch has one.
+	Key func(model.NodeID) *dta.MAC
 }
 
 // DefaultConfig fills datagrams for at most 20 µs, well below any export period

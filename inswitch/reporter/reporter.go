@@ -26,6 +26,13 @@ type Config struct {
 	MaxResends     int           // how often a report is resent at most
 	Backoff        time.Duration // how long to wait after the translator rate-limited
 	BeaconInterval time.Duration // send the next number after this long without a datagram; 0 never
+
+	// Key authenticates datagrams and their answers; nil sends version 1. It must
+	// not be used by others.
+	Key *dta.MAC
+	// Start is when the reporter begins to number, with a key: later than at any
+	// earlier start, or its datagrams are taken for copies of older ones.
+	Start model.Time
 }
 
 // DefaultConfig returns a configuration for a link with an MTU of 1500 bytes.
@@ -49,7 +56,7 @@ func (c Config) Check() error {
 		name        string
 		have, least int
 	}{
-		{"datagram size", c.DatagramBytes, dta.HeaderSize},
+		{"datagram size", c.DatagramBytes, c.headerSize() + c.trailerSize()},
 		{"datagram queue", c.MaxDatagrams, 1},
 		{"linger", int(c.Linger), 0},
 		{"history", c.HistoryBytes, 0},
@@ -61,7 +68,22 @@ func (c Config) Check() error {
 			return fmt.Errorf("reporter: %s %d, want at least %d", f.name, f.have, f.least)
 		}
 	}
+	if c.Key != nil && c.Start <= 0 {
+		return fmt.Errorf("reporter: start %d with a key, want the time of the start", c.Start)
+	}
 	return nil
+}
+
+// headerSize and trailerSize are what a datagram has beside reports.
+func (c *Config) headerSize() int {
+	return (&dta.Header{Signed: c.Key != nil}).Size()
+}
+
+func (c *Config) trailerSize() int {
+	if c.Key != nil {
+		return dta.MACSize
+	}
+	return 0
 }
 
 // Stats are the reporter's counters. Invariant: Reports = Packed + Malformed +
@@ -83,6 +105,7 @@ type Stats struct {
 	Abandoned     uint64           // refused and lost: resent as often as allowed
 	CopiesEvicted uint64           // copies evicted by newer ones
 	Foreign       uint64           // answers to another reporter, or about numbers never sent
+	Unverified    uint64           // datagrams of answers dropped, with a key: no MAC, a wrong one, or a copy
 }
 
 // Verdicts is the number of entries of Stats.Refused: one for every known
@@ -105,6 +128,10 @@ type Reporter struct {
 	due           model.Time // when the datagram being filled must be sent
 	lastCompleted model.Time // when the last datagram was completed
 	resendAfter   model.Time // nothing is resent before
+
+	// With a key.
+	sent     model.Time // send time of the last datagram
+	answered model.Time // send time of the last datagram that was answered
 }
 
 // New returns a Reporter, or an error if its configuration is invalid.
@@ -114,7 +141,7 @@ func New(cfg Config) (*Reporter, error) {
 	}
 	r := &Reporter{
 		cfg:     cfg,
-		writer:  dta.NewWriter(cfg.Reporter, cfg.FirstSeq),
+		writer:  dta.NewSignedWriter(cfg.Reporter, cfg.FirstSeq, cfg.Key, cfg.Start),
 		history: newHistory(cfg.HistoryBytes),
 		// One more than may wait: the datagram being filled.
 		ring: make([][]byte, cfg.MaxDatagrams+1),
@@ -176,9 +203,16 @@ func (r *Reporter) complete(now model.Time) bool {
 		return false
 	}
 	at := (r.oldest + r.ready) % len(r.ring)
-	r.ring[at] = r.writer.Finish()
+	r.ring[at] = r.writer.FinishAt(r.stamp(now))
 	r.completed(now, at)
 	return true
+}
+
+// stamp returns the send time of a datagram: now, and later than of any before,
+// since answers name a datagram by it.
+func (r *Reporter) stamp(now model.Time) model.Time {
+	r.sent = max(now, r.sent+1)
+	return r.sent
 }
 
 // completed makes the datagram at this index of the ring ready, and begins the
