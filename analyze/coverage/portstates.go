@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -28,6 +29,15 @@ type Config struct {
 // 4,096 samples of a port: at 20 labels a second, more than three minutes.
 func DefaultConfig(f *topo.Fabric) Config {
 	return Config{Fabric: f, Skew: 10 * time.Millisecond, MaxAge: time.Second, History: 4096, Flows: 1024}
+}
+
+// Memory is the most that the samples of all ports take.
+func (c *Config) Memory() model.Bytes {
+	ports := 0
+	for _, n := range c.Fabric.Nodes() {
+		ports += len(n.Ports)
+	}
+	return model.Bytes(ports) * (model.Bytes(c.History)*model.Bytes(unsafe.Sizeof(Sample{})) + model.Bytes(unsafe.Sizeof(portRecord{})))
 }
 
 // State is the newest label of a port.

@@ -60,6 +60,9 @@ func (r *portRecord) insert(s Sample, max int) bool {
 		r.series[at-1] = s
 		return true
 	}
+	if n := len(r.series); n == cap(r.series) { // never to more than the history
+		r.series = append(make([]Sample, 0, min(2*n+16, max)), r.series...)
+	}
 	r.series = slices.Insert(r.series, at, s)
 	return true
 }

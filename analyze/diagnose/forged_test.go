@@ -34,7 +34,7 @@ func FuzzReports(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, one, two, three []byte, snapshot, length, took int64, paused bool) {
-		in, err := provenance.NewCollector(4)
+		in, err := provenance.NewCollector(provenance.DefaultConfig(4))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,8 +96,8 @@ func TestAssembleSurvivesTheNetwork(t *testing.T) {
 		}
 		got := a.Stats()
 		if got.Malformed != want.Malformed || got.LostCells != want.LostCells || got.LostFilter != want.LostFilter ||
-			got.Chunks+got.Late+got.Malformed != uint64(len(sent)) || got.Complete+got.Flushed != uint64(len(out)) || a.used != 0 {
-			rt.Fatalf("Stats = %+v of %d chunks, %v in use; want %+v, all accounted for", got, len(sent), a.used, want)
+			got.Chunks+got.Late+got.Malformed != uint64(len(sent)) || got.Complete+got.Flushed != uint64(len(out)) || a.Held() != 0 {
+			rt.Fatalf("Stats = %+v of %d chunks, %v in use; want %+v, all accounted for", got, len(sent), a.Held(), want)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func (s script) add(now time.Duration, sw model.NodeID, slot uint32, chunks ...i
 }
 
 func TestAssembleGivesOutInTime(t *testing.T) {
-	a, err := NewAssembler(Config{Timeout: 20 * time.Millisecond, MaxOpen: 2, MaxMemory: model.MB})
+	a, err := NewAssembler(Config{Timeout: 20 * time.Millisecond, MaxOpen: 2, MaxMemory: model.MB, MaxCells: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +160,8 @@ func TestAssembleGivesOutInTime(t *testing.T) {
 
 func TestAssembleIsBounded(t *testing.T) {
 	r := small(t, 1, 1)
-	size := sizeOf(&r.header)
-	a, err := NewAssembler(Config{Timeout: time.Second, MaxOpen: 100, MaxMemory: 3 * size})
+	size := sizeOf(&r.header) + pendingSize
+	a, err := NewAssembler(Config{Timeout: time.Second, MaxOpen: 100, MaxMemory: 3 * size, MaxCells: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +171,8 @@ func TestAssembleIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := a.Stats().Evicted; got != 7 || len(out) != 7 || a.used != 3*size {
-		t.Errorf("10 flowsets in the memory of 3: %d evicted, %d given out, %v in use; want 7, 7, %v", got, len(out), a.used, 3*size)
+	if got := a.Stats().Dropped; got != 7 || len(out) != 0 || a.Held() != 3*size {
+		t.Errorf("10 flowsets in the memory of 3: %d dropped, %d given out, %v in use; want 7, 0, %v", got, len(out), a.Held(), 3*size)
 	}
 
 	for name, tc := range map[string]struct {
@@ -203,6 +203,7 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		"timeout":    {func(c *Config) { c.Timeout = 0 }, "flows: timeout 0s, want more than 0"},
 		"max open":   {func(c *Config) { c.MaxOpen = 0 }, "flows: max open 0, want at least 1"},
+		"max cells":  {func(c *Config) { c.MaxCells = 0 }, "flows: max cells 0, want at least 1"},
 		"max memory": {func(c *Config) { c.MaxMemory = -1 }, "flows: max memory -1B, want more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func FuzzAssemble(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := NewAssembler(Config{Timeout: 1, MaxOpen: 1, MaxMemory: model.MB})
+		a, err := NewAssembler(Config{Timeout: 1, MaxOpen: 1, MaxMemory: model.MB, MaxCells: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,42 +18,51 @@ type Flowset struct {
 	// in bytes of the filter.
 	MissingCells, MissingFilter uint32
 
-	body cellStore
+	body cellStore // nil while its chunks are staged, and after Release
+
+	open *pending    // nil once it is emitted
+	held model.Bytes // charged to its switch
 }
 
 // cellStore is the content of a flowset of either family.
 type cellStore interface {
 	storeCells(c *flowset.Chunk)
 	storeFilter(c *flowset.Chunk)
-	mayContain(k model.FlowKey) bool
+	// filterTest returns the test for a flow, which keeps no cell alive.
+	filterTest() func(model.FlowKey) bool
+	// occupied counts the cells that hold a flow.
+	occupied() int
 }
 
 // newFlowset returns a flowset of which nothing has arrived yet. The header must
 // be one that flowset.Header.Check accepts.
-func newFlowset(h *flowset.Header) (*Flowset, error) {
-	family, err := sketch.NewFamily(sketch.Geometry(h.Geometry), h.Seed)
-	if err != nil {
-		return nil, err
-	}
-	fs := &Flowset{Header: *h, MissingCells: h.Units(flowset.Cells), MissingFilter: h.Units(flowset.Filter)}
-	if h.Layout.Key == model.KeyLen6 {
-		fs.body = newTable[sketch.Key6](family, h.Layout)
-	} else {
-		fs.body = newTable[sketch.Key4](family, h.Layout)
-	}
-	return fs, nil
+func newFlowset(h *flowset.Header) *Flowset {
+	return &Flowset{Header: *h, MissingCells: h.Units(flowset.Cells), MissingFilter: h.Units(flowset.Filter)}
 }
 
-// MayContain queries the switch's filter for a flow: false proves that no packet
-// of it was counted. Missing bytes of the filter prove nothing.
-func (fs *Flowset) MayContain(k model.FlowKey) bool { return fs.body.mayContain(k) }
+// allocate makes the table. The geometry must be one that sketch.Geometry.Check
+// accepts.
+func (fs *Flowset) allocate() {
+	family, err := sketch.NewFamily(sketch.Geometry(fs.Geometry), fs.Seed)
+	if err != nil {
+		panic("unreachable: the geometry was checked: " + err.Error())
+	}
+	if fs.Layout.Key == model.KeyLen6 {
+		fs.body = newTable[sketch.Key6](family, fs.Layout)
+	} else {
+		fs.body = newTable[sketch.Key4](family, fs.Layout)
+	}
+}
+
+// Dropped reports whether the flowset was dropped after it was emitted, to keep to
+// the memory limit, or released.
+func (fs *Flowset) Dropped() bool { return fs.body == nil }
 
 // table is a flowset's content, laid out for decoding: the keys that peeling
 // touches lie apart from the counts, because 16 bytes per cell (IPv4) stay in a
 // core's own cache at 100K flows and 40 do not.
 type table[K sketch.Key] struct {
-	family sketch.Family
-	filter sketch.Filter
+	*membership[K]
 	layout flowset.Layout
 
 	// keys holds the cells' key XOR. The canonical key leaves the low 24 bits
@@ -66,6 +75,12 @@ type table[K sketch.Key] struct {
 	// flaws says which part of a cell cannot be used. It is nil while every
 	// cell is intact, which is the usual case and the fast one.
 	flaws []flaw
+}
+
+// membership is the flow filter of a table. Results keep it, and not the cells.
+type membership[K sketch.Key] struct {
+	family sketch.Family
+	filter sketch.Filter
 }
 
 // flaw is a set of reasons not to trust a part of a cell.
@@ -92,7 +107,7 @@ const (
 func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
 	n := family.Cells()
 	t := &table[K]{
-		family: family, filter: sketch.NewFilter(family.Geometry), layout: l,
+		membership: &membership[K]{family, sketch.NewFilter(family.Geometry)}, layout: l,
 		keys: make([]K, n), packets: make([]uint64, n), flaws: make([]flaw, n),
 	}
 	if l.Bytes != 0 {
@@ -158,9 +173,23 @@ func (t *table[K]) intact() bool {
 	return true
 }
 
-func (t *table[K]) mayContain(k model.FlowKey) bool {
+func (t *table[K]) filterTest() func(model.FlowKey) bool { return t.membership.mayContain }
+
+// mayContain queries the switch's filter for a flow: false proves that no packet
+// of it was counted. Missing bytes of the filter prove nothing.
+func (m *membership[K]) mayContain(k model.FlowKey) bool {
 	key, ok := pack[K](&k)
-	return ok && t.filter.Has(&t.family, sketch.HashOf(&t.family, &key))
+	return ok && m.filter.Has(&m.family, sketch.HashOf(&m.family, &key))
+}
+
+func (t *table[K]) occupied() (n int) {
+	last := len(*new(K)) - 1
+	for i := range t.keys {
+		if count := t.keys[i][last] & countMask; count != zeroFlows && t.flaws[i]&cellMissing == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // pack returns the words of a key of this table's family; a key of the other

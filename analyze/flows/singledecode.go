@@ -65,7 +65,7 @@ func (fs *Flowset) emptyResult() Decoded {
 		Undecoded: fs.Counts.Flows, Unexplained: fs.Counts.Packets,
 		MissingCells: fs.MissingCells, MissingFilter: fs.MissingFilter,
 		Unkeyed: fs.Counts.Unkeyed, Missed: fs.Counts.Missed,
-		MayContain: fs.MayContain,
+		MayContain: fs.body.filterTest(),
 	}
 }
 

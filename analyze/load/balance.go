@@ -71,6 +71,9 @@ type BalanceConfig struct {
 	// deviations of a normal distribution, before the cause is Hash.
 	Sigma    float64
 	MinFlows int // of a group; fewer are no evidence about a hash
+	// MaxFlows bounds the flows of a window, at all switches; 0: no bound. Further
+	// ones are not counted.
+	MaxFlows int
 }
 
 // DefaultBalanceConfig reports groups whose busiest port carries half as much
@@ -84,6 +87,7 @@ type BalanceDetector struct {
 	cfg    BalanceConfig
 	groups map[group]*groupFlows
 	name   []byte // of the current group
+	flows  int    // of all groups
 }
 
 // group is the ports over which a switch spreads some flows: those of the first
@@ -144,6 +148,10 @@ func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.
 	}
 	u := g.flows[key]
 	if u == nil {
+		if b.cfg.MaxFlows > 0 && b.flows >= b.cfg.MaxFlows {
+			return
+		}
+		b.flows++
 		u = &flowUse{port: out}
 		g.flows[key] = u
 	}
@@ -158,6 +166,7 @@ func (b *BalanceDetector) TakeImbalances() (list []Imbalance) {
 		}
 	}
 	clear(b.groups)
+	b.flows = 0
 	slices.SortFunc(list, func(x, y Imbalance) int {
 		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch),
 			cmp.Compare(x.Ports[0].Port, y.Ports[0].Port))

@@ -34,6 +34,9 @@ func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop
 		func(s Sighting) bool { return !s.Exact || s.Packets <= 2*entered })
 	slices.SortStableFunc(many, func(a, b Sighting) int { return cmp.Compare(b.Packets, a.Packets) })
 	for _, s := range many {
+		if !d.fabric.HasNode(s.Switch) {
+			continue
+		}
 		if len(loop) == 0 || len(d.fabric.Node(loop[len(loop)-1]).PortsTo(s.Switch)) > 0 {
 			loop = append(loop, s.Switch)
 		}

@@ -40,13 +40,20 @@ type Map struct {
 
 	sets map[model.NodeID][]*flows.Decoded
 	seen map[model.FlowKey][]Sighting
+	lost map[family]bool // flowsets that a switch usually sends did not all arrive
+}
+
+// family is the flows of one address family at a switch.
+type family struct {
+	sw model.NodeID
+	v6 bool
 }
 
 // NewMap returns the map of a slot without reports.
 func NewMap(slot int64, length time.Duration) *Map {
 	return &Map{
 		Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{},
-		seen: map[model.FlowKey][]Sighting{},
+		seen: map[model.FlowKey][]Sighting{}, lost: map[family]bool{},
 	}
 }
 
@@ -72,11 +79,16 @@ func (m *Map) AddFlowset(d *flows.Decoded) {
 		r := &d.Records[i]
 		s := Sighting{
 			Switch: d.Switch, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes,
-			Exact: r.Grade == flows.Exact,
+			Exact: r.Grade == flows.Exact && !m.lost[family{d.Switch, d.V6}],
 		}
 		m.seen[r.Key] = merge(m.seen[r.Key], s)
 	}
 }
+
+// MarkLost says that a flowset of a switch did not arrive. What the others do not
+// have is then not absent, and their counters may lack packets. Call it before
+// AddFlowset.
+func (m *Map) MarkLost(sw model.NodeID, v6 bool) { m.lost[family{sw, v6}] = true }
 
 // merge adds a sighting to those of its flow. Two at one switch come from two
 // of its ports: the counters add up, and the first one's ports are kept, as
@@ -112,7 +124,7 @@ func (m *Map) Reported(sw model.NodeID) bool { return len(m.sets[sw]) > 0 }
 // Complete reports whether everything that a switch counted is on the map.
 func (m *Map) Complete(sw model.NodeID) bool {
 	for _, d := range m.sets[sw] {
-		if !d.Complete() {
+		if !d.Complete() || m.lost[family{sw, d.V6}] {
 			return false
 		}
 	}
@@ -127,6 +139,9 @@ func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 		}
 	}
 	absent := false
+	if m.lost[family{sw, key.V6}] {
+		return Sighting{Switch: sw}, Unknown
+	}
 	for _, d := range m.sets[sw] {
 		if d.V6 != key.V6 {
 			continue // not about this flow

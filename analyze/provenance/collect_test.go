@@ -49,7 +49,7 @@ func reference(sw model.NodeID, ev poll.Event, at model.Time) []byte {
 func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
 	rapid.Check(t, func(rt *rapid.T) {
-		c, err := NewCollector(8)
+		c, err := NewCollector(DefaultConfig(8))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 // another, whose poll came later. Until a newer snapshot answers that one, too.
 func TestWhenAPollCame(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
-	c, _ := NewCollector(8)
+	c, _ := NewCollector(DefaultConfig(8))
 	later := epoch.Chunk{
 		Header: epoch.Header{
 			Flags: epoch.ByReference, Switch: 7, Event: second, Snapshot: 100,
@@ -120,7 +120,7 @@ func TestWhenAPollCame(t *testing.T) {
 }
 
 func TestCollectorForgetsTheOldest(t *testing.T) {
-	c, _ := NewCollector(2)
+	c, _ := NewCollector(DefaultConfig(2))
 	for n := range uint32(3) {
 		if _, err := c.AddChunk(0, report(7, poll.Event{Number: n}, model.Time(n), 1)[0]); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestCollectorForgetsTheOldest(t *testing.T) {
 }
 
 func TestCollectorRefusesWhatCannotBe(t *testing.T) {
-	c, _ := NewCollector(2)
+	c, _ := NewCollector(DefaultConfig(2))
 	good := report(7, poll.Event{}, 1, 10)
 	if _, err := c.AddChunk(0, good[0][:30]); err == nil || c.Stats().Malformed != 1 {
 		t.Errorf("Add of a cut chunk = %v, %+v; want an error, counted", err, c.Stats())

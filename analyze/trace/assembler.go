@@ -2,8 +2,10 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -21,8 +23,11 @@ type Config struct {
 	RouteSettle time.Duration
 	// OutPorts says that mirrors carry the out port, or that there is none, as
 	// Append reports do. Set it to false for ERSPAN, which does not.
-	OutPorts   bool
-	MaxTraces  int // open traces
+	OutPorts  bool
+	MaxTraces int // open traces
+	// Memory bounds the open traces in bytes, with the growth of their tables. 0: only
+	// MaxTraces does.
+	Memory     model.Bytes
 	MaxHops    int // mirrors kept of one packet
 	FrameBytes int // bytes of the frame kept with a trace
 }
@@ -45,6 +50,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("trace: route settle time %v, want 0 or more", c.RouteSettle)
 	case c.MaxTraces < 1 || c.MaxTraces > 1<<28:
 		return fmt.Errorf("trace: max traces %d, want 1 to %d", c.MaxTraces, 1<<28)
+	case c.Memory < 0 || c.Memory > 0 && c.Memory < model.MiB:
+		return fmt.Errorf("trace: memory of %v, want 0 or at least %v", c.Memory, model.Bytes(model.MiB))
 	case c.MaxHops < 1 || c.MaxHops > 255:
 		return fmt.Errorf("trace: max hops %d, want 1 to 255", c.MaxHops)
 	case c.FrameBytes < 0 || c.FrameBytes > 1<<14:
@@ -63,8 +70,12 @@ type Stats struct {
 	Repeats    uint64 // the packet again, in the same state
 
 	Open    int    // traces
-	Closed  uint64 // traces, Evicted among them
-	Evicted uint64 // closed early, by Config.MaxTraces or by Stop
+	Closed  uint64 // traces, Evicted and Stopped among them
+	Evicted uint64 // closed early, by Config.MaxTraces or Config.Memory
+	Stopped uint64 // closed early, by Stop
+	// Unproven are traces that look lost and that are not, because mirrors were lost
+	// on their path to here while they were open.
+	Unproven uint64
 }
 
 // Assembler assembles mirrors into traces. Its memory is bounded: when
@@ -84,10 +95,12 @@ type Assembler struct {
 	// Open entries, the one that has been quiet for longest first.
 	oldest, newest int32
 
-	now   model.Time
-	scan  mirrorScan
-	out   Trace
-	stats Stats
+	now model.Time
+	// lostAt is when mirrors were last lost between the switches and here.
+	lostAt model.Time
+	scan   mirrorScan
+	out    Trace
+	stats  Stats
 }
 
 // slot is a slot of the hash table. The tag, from the hash's upper bits, avoids
@@ -132,7 +145,7 @@ func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assemble
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none}
+	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none, lostAt: math.MinInt64}
 	a.resize(1 << 10)
 	return a, nil
 }
@@ -191,8 +204,10 @@ func (a *Assembler) addHop(i int32) {
 		e.hops[n] = *hop
 		return
 	}
-	if n%perBlock == 0 {
-		a.addBlock(e)
+	if n%perBlock == 0 && !a.addBlock(i) {
+		e.count--
+		a.stats.Overflow++
+		return
 	}
 	a.more[e.more].hops[n%perBlock] = *hop
 }
@@ -221,8 +236,15 @@ func (a *Assembler) findRepeat(i int32) *Hop {
 	return nil
 }
 
-// addBlock adds a block for more hops to a trace.
-func (a *Assembler) addBlock(e *entry) {
+// addBlock adds a block for more hops to a trace, and reports false if there is no
+// memory for it.
+func (a *Assembler) addBlock(i int32) bool {
+	for a.freeMore == none && a.isFull(len(a.traces), len(a.more)+1) {
+		if a.oldest == i {
+			return false
+		}
+		a.closeTrace(a.oldest, true)
+	}
 	b := a.freeMore
 	if b == none {
 		b = int32(len(a.more))
@@ -230,8 +252,25 @@ func (a *Assembler) addBlock(e *entry) {
 	} else {
 		a.freeMore = a.more[b].before
 	}
+	e := &a.traces[i]
 	a.more[b].before, e.more = e.more, b
+	return true
 }
+
+// isFull reports whether numbers of entries and blocks exceed the memory. Tables grow
+// by a quarter and are copied, so that they take up to 2.5 times what is in use.
+func (a *Assembler) isFull(traces, blocks int) bool {
+	if a.cfg.Memory == 0 {
+		return false
+	}
+	one := int(unsafe.Sizeof(entry{})) + a.cfg.FrameBytes + 4*int(unsafe.Sizeof(slot{}))
+	return model.Bytes(traces*one+blocks*int(unsafe.Sizeof(block{}))) > a.cfg.Memory*2/5
+}
+
+// MirrorsLost says that mirrors were lost at an instant of the analyzer's clock,
+// between the switches and here. A trace that was open then may lack the end of
+// its path: that it ends early is no evidence that the packet was lost.
+func (a *Assembler) MirrorsLost(now model.Time) { a.lostAt = max(a.lostAt, now) }
 
 func saturatingIncrement(n *uint16) {
 	if *n < 1<<16-1 {
@@ -256,11 +295,14 @@ func (a *Assembler) Flush() {
 	}
 }
 
-// evictAll closes all traces early.
+// evictAll closes all traces early, at the end.
 func (a *Assembler) evictAll() {
+	evicted := a.stats.Evicted
 	for a.oldest != none {
 		a.closeTrace(a.oldest, true)
 	}
+	a.stats.Stopped += a.stats.Evicted - evicted
+	a.stats.Evicted = evicted
 }
 
 // closeTrace passes a trace to done and frees its memory.
@@ -288,5 +330,9 @@ func (a *Assembler) closeTrace(i int32, evicted bool) {
 		a.stats.Evicted++
 	}
 	t.classify(a.intent, a.cfg.RouteSettle)
+	if t.End == Lost && t.First <= a.lostAt {
+		t.End = Unknown
+		a.stats.Unproven++
+	}
 	a.done(t)
 }

@@ -17,7 +17,7 @@ func (a *Assembler) findOrOpen(m *mirror.Mirror) int32 {
 			return s.entry
 		}
 	}
-	if a.stats.Open >= a.cfg.MaxTraces {
+	if a.stats.Open >= a.cfg.MaxTraces || a.freeTrace == none && a.stats.Open > 0 && a.isFull(len(a.traces)+1, len(a.more)) {
 		a.closeTrace(a.oldest, true)
 		return a.findOrOpen(m) // the table has changed
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
@@ -65,6 +66,18 @@ type Edge struct {
 	Kind   Kind    `json:"kind"`
 	Weight float64 `json:"weight"`
 	Held   float64 `json:"held_bytes,omitempty"` // From's bytes that To held at the snapshot
+}
+
+// Memory is about what the drawing takes. Edges name the ends by the same strings.
+func (d *Drawing) Memory() (n model.Bytes) {
+	n = model.Bytes(unsafe.Sizeof(*d)) + model.Bytes(cap(d.Edges))*model.Bytes(unsafe.Sizeof(Edge{}))
+	for i := range d.Ports {
+		n += model.Bytes(unsafe.Sizeof(d.Ports[i])) + model.Bytes(len(d.Ports[i].ID)+len(d.Ports[i].Peer))
+	}
+	for i := range d.Flows {
+		n += model.Bytes(unsafe.Sizeof(d.Flows[i])) + model.Bytes(len(d.Flows[i].ID))
+	}
+	return n
 }
 
 // Options limit what is shown.
