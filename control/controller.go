@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
@@ -64,6 +65,9 @@ type Config struct {
 	// Passive requests no further evidence for incidents: marks, probes, polls and
 	// more labels add packets to the fabric, and change what is observed.
 	Passive bool
+	// TimeWindow is how far the time of a report may be from the collector's clock; 0:
+	// their clocks are unrelated.
+	TimeWindow time.Duration
 	// LastDiagnosis is the number of the last diagnosis of an earlier controller,
 	// after which numbers continue. That of the last incident is in Incidents.
 	LastDiagnosis uint64
@@ -119,6 +123,8 @@ type Output struct {
 	// Incident receives every incident that is new or has changed. It must not
 	// keep it.
 	Incident func(in *incident.Incident)
+	// Panic receives every panic that was recovered; it may be nil.
+	Panic func(p *Panic)
 }
 
 // Controller turns reports into incidents. One goroutine calls it; others use
@@ -138,15 +144,23 @@ type Controller struct {
 	diagnoser  *rootcause.Diagnoser
 
 	now           model.Time
+	wall          model.Time // by SetWallClock
+	clocks        clockVotes
 	balanceWindow balanceWindow
 	meter         portMeter
 	batch         record.Batch
 	stats         Stats
-	view          *View
-	drawings      drawingCache
-	verdicts      uint64
-	lastVerdict   map[verdictKind]recordedVerdict
-	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // called for each; may be nil
+	// flowsetsJudged is how many flowsets there were at the last slot.
+	flowsetsJudged uint64
+	flowsBase      flowwatch.Stats // of the watches before Rebase
+	causesBase     rootcause.Stats // likewise
+	view           *View
+	drawings       drawingCache
+	verdicts       uint64
+	lastVerdict    map[verdictKind]recordedVerdict
+	// lastVerdictBytes is what their bodies take.
+	lastVerdictBytes int
+	onVerdict        func(v *diagnose.Verdict, r *record.Diagnosis) // called for each; may be nil
 	// onMarkedTrace, if not nil, gets every trace of a packet with a debug mark.
 	onMarkedTrace func(*trace.Trace)
 	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
@@ -162,10 +176,23 @@ type Controller struct {
 
 // Stats account for reports by kind.
 type Stats struct {
-	Reports     [numKinds]uint64
-	Refused     [numKinds]uint64 // malformed
+	Reports [numKinds]uint64
+	Refused [numKinds]uint64 // malformed
+	Unknown [numKinds]uint64 // from a node that is not in the fabric, or not the list's
+	// Rejected are well-formed ones that an analysis did not use.
+	Rejected    [numKinds][NumRejections]uint64
+	Untimely    [numKinds]uint64 // further than TimeWindow from the collector's clock
+	Panicked    [numKinds]uint64 // analysis panicked
 	UnknownList uint64           // to lists that are not in the plan
 	Flowsets    flowwatch.Stats  // of assembled flowsets
+	Epochs      provenance.Stats // of collected snapshots
+
+	EvictedTraces uint64 // closed before their time, to keep to the memory limit
+
+	Slots           uint64 // analysed
+	FlowsetsWaiting uint64 // flowsets since the last of those slots, whose own are due
+	PanickedSteps   uint64 // of Tick, without a report
+	Rebased         uint64 // changes of the fabric's clock
 }
 
 // Kind is a kind of report.
@@ -204,18 +231,13 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
 	err = CheckJobs(c.fabric, cfg.Jobs)
-	c.flows, e = flowwatch.New(cfg.Flows)
-	err = errors.Join(err, e)
-	c.ports, e = portwatch.New(cfg.Ports, devices)
-	err = errors.Join(err, e)
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
-	cfg.Causes.OnGraph = func(ev poll.Event, g *provenance.Graph) {
+	c.cfg.Causes.OnGraph = func(ev poll.Event, g *provenance.Graph) {
 		c.drawings.addDrawing(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
 	}
-	cfg.Causes.Repoll = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
-	c.diagnoser, e = rootcause.New(cfg.Causes)
-	err = errors.Join(err, e)
+	c.cfg.Causes.Repoll = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
+	err = errors.Join(err, c.newAnalyses())
 	c.prober, e = probe.NewScheduler(cfg.Probes, cfg.Intent, devices)
 	err = errors.Join(err, e)
 	c.correlator, e = incident.New(cfg.Incidents)
@@ -231,97 +253,134 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 }
 
 // IngestReport analyses the data of one report, which was read from a list at a
-// time of the collector's clock.
+// time of the collector's clock. It refuses reports that cannot be true, and a panic
+// costs no more than the report.
 func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) {
 	c.now = max(c.now, now)
-	switch l := &c.cfg.ListPlan; {
-	case l.Flowsets.contains(list):
-		c.liveness.markAlive(now, Flowset, model.NodeID(list-l.Flowsets.First))
-		slots, err := c.flows.IngestReport(now, data)
-		c.countReport(Flowset, err)
-		for _, s := range slots {
-			c.processSlot(s)
-		}
-	case l.Labels.contains(list):
-		c.countFrom(now, Label, data, c.ports.IngestReport(now, data))
-	case l.Mirrors.contains(list):
-		c.countFrom(now, Mirror, data, c.traces.Partition(int(list-l.Mirrors.First)).IngestReport(now, data))
-	case l.Epochs.contains(list):
-		verdicts, err := c.diagnoser.AddReport(now, data)
-		c.countFrom(now, Epoch, data, err)
-		c.recordVerdicts(verdicts)
-	case l.DiagnosisRequests.contains(list):
-		c.countReport(DiagnosisRequest, c.ingestPoll(now, data))
-	default:
+	kind, known := c.cfg.ListPlan.kindOf(list)
+	if !known {
 		c.stats.UnknownList++
+		return
+	}
+	c.stats.Reports[kind]++
+	reporter, ok := c.admitReport(now, kind, list, data)
+	if !ok {
+		return
+	}
+	defer c.recoverReport(kind, list, data)
+	if err := c.analyseReport(now, kind, list, data); err != nil {
+		c.countRefusal(kind, err)
+		return
+	}
+	c.liveness.markAlive(now, kind, reporter)
+}
+
+// analyseReport hands a report to the analyses of its kind.
+func (c *Controller) analyseReport(now model.Time, k Kind, list dta.ListID, data []byte) error {
+	switch k {
+	case Flowset:
+		err := c.flows.IngestReport(now, data)
+		c.processSlots(c.flows.Complete())
+		return err
+	case Label:
+		return c.ports.IngestReport(now, data)
+	case Mirror:
+		return c.traces.Partition(int(list-c.cfg.ListPlan.Mirrors.First)).IngestReport(now, data)
+	case Epoch:
+		verdicts, err := c.diagnoser.AddReport(now, data)
+		c.recordVerdicts(verdicts)
+		return err
+	default:
+		return c.ingestPoll(now, data)
 	}
 }
 
 // SetWallClock sets the collector's clock, where the times of IngestReport and Tick
 // lag because of overload.
-func (c *Controller) SetWallClock(now model.Time) { c.flows.SetWallClock(now) }
-
-// countFrom counts a report and marks its switch as alive.
-func (c *Controller) countFrom(now model.Time, k Kind, data []byte, err error) {
-	if c.countReport(k, err); err == nil {
-		c.liveness.markReporter(now, k, data)
-	}
-}
-
-func (c *Controller) countReport(k Kind, err error) {
-	c.stats.Reports[k]++
-	if err != nil {
-		c.stats.Refused[k]++
-	}
+func (c *Controller) SetWallClock(now model.Time) {
+	c.wall = now
+	c.flows.SetWallClock(now)
 }
 
 // Tick lets time pass: windows end, incidents close, records go out. Call it about
 // once per millisecond of the collector's clock, after all pending reports.
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
-	for _, s := range c.flows.Tick(now) {
-		c.processSlot(s)
-	}
-	c.ports.Tick(now)
-	c.samplePorts(now)
-	c.traces.Advance(now)
+	c.protect("flow analyses", func() { c.processSlots(c.flows.Tick(now)) })
+	c.protect("port windows", func() { c.ports.Tick(now) })
+	c.protect("port samples", func() { c.samplePorts(now) })
+	c.protect("traces", func() { c.traces.Advance(now) })
 	c.runTimers(now)
-	c.recordVerdicts(c.diagnoser.Tick(now))
-	c.correlator.CloseQuiet(now)
+	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Tick(now)) })
+	c.protect("incidents", func() { c.correlator.CloseQuiet(now) })
 	c.publishChanges()
-	c.publishView(now)
+	c.protect("state", func() { c.publishView(now) })
 }
 
 // Flush analyses incomplete data, at the end.
 func (c *Controller) Flush() {
-	for _, s := range c.flows.Flush(c.now) {
-		c.processSlot(s)
-	}
+	c.protect("flow analyses", func() { c.processSlots(c.flows.Flush(c.now)) })
 	if c.balanceWindow.slots > 0 {
-		c.endWindow() // too short for evidence
+		c.protect("flow analyses", func() { c.endWindow() }) // too short for evidence
 	}
-	c.traces.Finish()
-	c.recordVerdicts(c.diagnoser.Flush())
+	c.protect("traces", c.traces.Finish)
+	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Flush()) })
 	c.publishChanges()
+}
+
+// processSlots analyses slots; one that panics is dropped.
+func (c *Controller) processSlots(slots iter.Seq[*flowwatch.Slot]) {
+	for s := range slots {
+		c.stats.Slots++
+		c.flowsetsJudged = emitted(c.flowStats())
+		c.protect("flow analyses", func() { c.processSlot(s) })
+		if c.batch.Len() > maxBatch {
+			c.publishRecords() // of many slots they would take much memory
+		}
+	}
+}
+
+const (
+	maxBatch  = 4096    // records that wait for the end of a step
+	keepBatch = 1 << 15 // records that memory is kept for
+)
+
+// emitted is how many flowsets the assembler has handed on and that were of use.
+func emitted(s flowwatch.Stats) uint64 {
+	n := s.Complete + s.TimedOut + s.Evicted + s.Flushed
+	return n - min(n, s.Late+s.Inconsistent)
 }
 
 // publishChanges hands incidents and records to Output.
 func (c *Controller) publishChanges() {
-	c.publishMarkedTraces()
+	c.protect("marked traces", c.publishMarkedTraces)
 	for _, in := range c.correlator.TakeChanged() {
-		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
-		if c.out.Incident != nil {
-			c.out.Incident(in)
-		}
-		if c.requestEvidence(in); in.Closed {
-			c.forgetClosed(in.ID)
-		}
+		c.protect("incidents", func() { c.publishIncident(in) })
 	}
-	if c.batch.Len() > 0 {
-		if c.out.Records != nil {
-			c.out.Records(&c.batch)
-		}
-		c.batch.Reset()
+	c.publishRecords()
+}
+
+// publishRecords hands the records to Output.
+func (c *Controller) publishRecords() {
+	n := c.batch.Len()
+	if n == 0 {
+		return
+	}
+	if c.out.Records != nil {
+		c.protect("records", func() { c.out.Records(&c.batch) })
+	}
+	if c.batch.Reset(); n > keepBatch {
+		c.batch = record.Batch{}
+	}
+}
+
+func (c *Controller) publishIncident(in *incident.Incident) {
+	c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
+	if c.out.Incident != nil {
+		c.out.Incident(in)
+	}
+	if c.requestEvidence(in); in.Closed {
+		c.forgetClosed(in.ID)
 	}
 }
 
@@ -352,6 +411,8 @@ const routeHistory = time.Minute
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats {
 	s := c.stats
-	s.Flowsets = c.flows.Stats()
+	s.Flowsets, s.Epochs, s.EvictedTraces = c.flowStats(), c.causeStats().Stats, c.traces.Evicted()
+	s.FlowsetsWaiting = emitted(s.Flowsets) - min(emitted(s.Flowsets), c.flowsetsJudged)
+	s.FlowsetsWaiting -= c.flows.NotDue(s.FlowsetsWaiting)
 	return s
 }

@@ -35,33 +35,40 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	if at == 0 {
 		at = now // polls of the prototype have no time
 	}
-	c.RequestDiagnosis(now, rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
-	return nil
+	return c.diagnoser.AddRequest(now, rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
 }
 
 // drawingCache holds drawings of the graphs of diagnosis requests that wait for
 // verdicts. They are small compared to the graphs.
 type drawingCache struct {
-	list  map[poll.Event]*drawing.Drawing
-	order []poll.Event // oldest first
+	list   map[poll.Event]*drawing.Drawing
+	order  []poll.Event // oldest first
+	memory model.Bytes
 }
 
 // maxDrawings bounds them: simultaneous requests, and verdicts that wait for a
 // recheck.
 const maxDrawings = 512
 
+// verdictMemory bounds the drawings, and the bodies of the last verdicts of each kind.
+const verdictMemory = 16 * model.MiB
+
 func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 	if d.list == nil {
 		d.list = map[poll.Event]*drawing.Drawing{}
 	}
-	if len(d.order) == maxDrawings {
-		delete(d.list, d.order[0])
-		d.order = d.order[1:]
-	}
-	if d.list[ev] == nil {
+	if old := d.list[ev]; old != nil {
+		d.memory -= old.Memory()
+	} else {
 		d.order = append(d.order, ev)
 	}
 	d.list[ev] = g
+	d.memory += g.Memory()
+	for len(d.order) > maxDrawings || d.memory > verdictMemory && len(d.order) > 1 {
+		d.memory -= d.list[d.order[0]].Memory()
+		delete(d.list, d.order[0])
+		d.order = slices.Delete(d.order, 0, 1)
+	}
 }
 
 // recordVerdicts adds verdicts as records and as evidence.
@@ -78,6 +85,7 @@ func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 			id = fmt.Sprintf("d%d", c.verdicts)
 			r := c.diagnosisRecord(id, v)
 			c.batch.Diagnoses = append(c.batch.Diagnoses, r)
+			c.lastVerdictBytes += len(r.Body) - len(c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].record.Body)
 			c.lastVerdict[verdictKind{v.Anomaly, v.Initial}] = recordedVerdict{v.At, id, r}
 		}
 		r := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].record
@@ -106,8 +114,9 @@ const repeatAfter = 10 * time.Millisecond
 // shouldRecord reports whether a verdict gets a separate record.
 func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 	last, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
-	if len(c.lastVerdict) > maxDrawings {
+	if len(c.lastVerdict) > maxDrawings || model.Bytes(c.lastVerdictBytes) > verdictMemory {
 		clear(c.lastVerdict)
+		c.lastVerdictBytes = 0
 		known = false
 	}
 	return !known || v.At.Sub(last.at) >= repeatAfter || v.Persistent

@@ -39,7 +39,7 @@ func (c *Controller) runTimers(now model.Time) {
 		}
 		f := c.timers[i].do
 		c.timers = slices.Delete(c.timers, i, i+1)
-		f()
+		c.protect("timers", f)
 	}
 }
 
@@ -250,7 +250,7 @@ func (c *Controller) raiseLabelRate(in *incident.Incident) *api.Action {
 // number.
 func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
 	for _, id := range nodes {
-		if !c.fabric.Node(id).Role.IsSwitch() {
+		if !c.fabric.HasNode(id) || !c.fabric.Node(id).Role.IsSwitch() {
 			continue
 		}
 		for i := range c.fabric.Node(id).Ports {

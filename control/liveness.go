@@ -9,9 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/wire/epoch"
-	"github.com/weft-telemetry/weft/wire/label"
-	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // livenessTable is when each switch reported last, by kind of report; 0: never.
@@ -19,9 +17,6 @@ import (
 type livenessTable struct {
 	fabric   *topo.Fabric
 	lastSeen [][numKinds]model.Time // by node
-	mirror   mirror.Mirror
-	export   label.Export
-	chunk    epoch.Chunk
 }
 
 func newLivenessTable(f *topo.Fabric) livenessTable {
@@ -36,23 +31,21 @@ func (h *livenessTable) markAlive(now model.Time, k Kind, id model.NodeID) {
 	}
 }
 
-// markReporter notes the switch that sent a valid report.
-func (h *livenessTable) markReporter(now model.Time, k Kind, data []byte) {
-	switch k {
-	case Label:
-		if _, err := h.export.Parse(data); err == nil {
-			h.markAlive(now, k, h.export.Switch)
-		}
-	case Mirror:
-		if _, err := h.mirror.Parse(data); err == nil {
-			h.markAlive(now, k, h.mirror.Switch)
-		}
-	case Epoch:
-		if _, err := h.chunk.Parse(data); err == nil {
-			h.markAlive(now, k, h.chunk.Switch)
-		}
+// NoteOverwritten notes that reports of a list were overwritten before they were
+// read: its switch reports, and this collector is overloaded. Nothing follows from
+// what those reports would have contained.
+func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
+	if l := &c.cfg.ListPlan.Flowsets; l.contains(list) {
+		c.liveness.markAlive(now, Flowset, model.NodeID(list-l.First))
+	}
+	if l := &c.cfg.ListPlan.Mirrors; l.contains(list) {
+		c.traces.Partition(int(list - l.First)).MirrorsLost(now)
 	}
 }
+
+// NoteDropped notes that reports were lost before they reached a list: dropped by the
+// kernel, or by a full stream. That a mirror is missing then proves nothing.
+func (c *Controller) NoteDropped(now model.Time) { c.traces.MirrorsLost(now) }
 
 // lastReport is when a switch sent its last report of any kind; 0: never.
 func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -20,23 +21,28 @@ func TestEveryReportIsHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newLivenessTable(f)
+	c, err := New(DefaultConfig(intentOf(t, f)), idleDevices{}, Output{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, plan := &c.liveness, &c.cfg.ListPlan
 	sw := f.Switches()
 	const second = model.Time(time.Second)
-	m := mirror.Mirror{Switch: sw[1], Frame: make([]byte, 64)}
+	m := mirror.Mirror{Switch: sw[1], Length: 64, Frame: make([]byte, 64)}
 	l := label.Export{Switch: sw[2]}
 	e := epoch.Chunk{Header: epoch.Header{Switch: sw[3], EpochLength: time.Millisecond}, Total: 1}
-	h.markAlive(second, Flowset, sw[0])
-	h.markReporter(2*second, Mirror, m.AppendTo(nil))
-	h.markReporter(3*second, Label, l.AppendWithLabel(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
-	h.markReporter(4*second, Epoch, e.AppendTo(nil))
+	c.IngestReport(second, plan.Flowsets.First+dta.ListID(sw[0]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
+	c.IngestReport(2*second, plan.Mirrors.First, m.AppendTo(nil))
+	c.IngestReport(3*second, plan.Labels.First, l.AppendWithLabel(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
+	c.IngestReport(4*second, plan.Epochs.First, e.AppendTo(nil))
 	m.Switch = f.Hosts()[0]
-	h.markReporter(4*second, Mirror, m.AppendTo(nil))
+	c.IngestReport(4*second, plan.Mirrors.First, m.AppendTo(nil))
 	m.Switch = 60000
-	h.markReporter(4*second, Mirror, m.AppendTo(nil))
-	h.markReporter(4*second, Mirror, []byte{1})
-	h.markReporter(4*second, Label, nil)
-	h.markReporter(4*second, Epoch, nil)
+	c.IngestReport(4*second, plan.Mirrors.First, m.AppendTo(nil))
+	c.IngestReport(4*second, plan.Mirrors.First, []byte{1})
+	c.IngestReport(4*second, plan.Labels.First, nil)
+	c.IngestReport(4*second, plan.Epochs.First, nil)
+	c.IngestReport(4*second, plan.Flowsets.First+dta.ListID(sw[1]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
 	name := func(i int) string { return f.Node(sw[i]).Name }
 	want := []api.ReportAge{
 		{Switch: name(0), Source: "flowset", AgeMs: 4000},

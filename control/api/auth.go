@@ -68,6 +68,23 @@ type caller struct {
 	digest            [sha256.Size]byte
 	tenant            *Tenant // nil: the operator
 	diagnosisRequests tokenBucket
+	refusedWrites     tokenBucket // of a tenant, in the audit log
+}
+
+// name is how the audit log names the caller.
+func (c *caller) name() string {
+	if c.tenant == nil {
+		return "operator"
+	}
+	return "tenant " + c.tenant.Name
+}
+
+// class is what the caller's connection and requests count as.
+func (c *caller) class() connClass {
+	if c.tenant == nil {
+		return operatorConn
+	}
+	return tenantConn
 }
 
 type callerKey struct{}
@@ -112,6 +129,7 @@ func newCaller(token string, t *Tenant) *caller {
 	return &caller{
 		digest: sha256.Sum256([]byte(token)), tenant: t,
 		diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst},
+		refusedWrites:     tokenBucket{tokens: diagnosisRequestBurst},
 	}
 }
 
@@ -135,6 +153,37 @@ func (s *Server) identify(r *http.Request) *caller {
 		return nil
 	}
 	return found
+}
+
+// identifyGuarded identifies the caller of a request, and records on its
+// connection and for its address whether the token was valid. Where no token is
+// set every connection stays anonymous: none may keep others out.
+func (s *Server) identifyGuarded(r *http.Request, conn *trackedConn) *caller {
+	if s.access.Load().open {
+		return s.identify(r)
+	}
+	if r.Header.Get("Authorization") == "" {
+		return nil // not a guess
+	}
+	address := requestAddress(r)
+	if conn.classOf() == anonymousConn {
+		s.failures.wait(r.Context(), address, conn)
+	}
+	who := s.identify(r)
+	if who == nil {
+		s.metrics.tokenFailures.Inc()
+		s.failures.add(address)
+		conn.setClass(anonymousConn) // or a tenant could guess the operator's token without delay
+		return nil
+	}
+	if conn.classOf() == who.class() {
+		return who
+	}
+	conn.setClass(who.class())
+	if who.tenant == nil { // a tenant could reset its address between guesses
+		s.failures.reset(address)
+	}
+	return who
 }
 
 // owns reports whether a flow's source or destination belongs to the caller.
@@ -174,7 +223,7 @@ func (s *Server) checkAccess(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// tokenBucket limits a caller's rate of diagnosis requests.
+// tokenBucket limits a caller to the rate of diagnosis requests.
 type tokenBucket struct {
 	mu     sync.Mutex
 	tokens float64

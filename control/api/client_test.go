@@ -66,7 +66,7 @@ func TestClientCallsEverything(t *testing.T) {
 		"Drawing":        func() (any, error) { return c.DiagnosisDrawing(ctx, "d-0", "svg") },
 		"Flows":          func() (any, error) { return c.Flows(ctx, api.FlowsQuery{Range: last, Filter: "udp", Sort: "lost"}) },
 		"Flow":           func() (any, error) { return c.Flow(ctx, key, last) },
-		"FlowFindings":   func() (any, error) { return c.FlowFindings(ctx, last) },
+		"FlowFindings":   func() (any, error) { return c.AllFlowFindings(ctx, last) },
 		"Traces":         func() (any, error) { return c.Traces(ctx, api.TracesQuery{Range: last, Flow: key.String()}) },
 		"Trace":          func() (any, error) { return c.Trace(ctx, "2") },
 		"Capture":        func() (any, error) { return c.TracePcapng(ctx, "2") },

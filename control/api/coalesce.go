@@ -44,6 +44,7 @@ func coalesced[I comparable, T any](s *Server, op string,
 			// Other callers may still wait when this one has disconnected.
 			shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.RequestTimeout)
 			defer cancel()
+			defer context.AfterFunc(s.ended, cancel)() // nor may it outlast the server
 			v, err := f(shared, in)
 			fillLists(reflect.ValueOf(&v).Elem()) // here, as the shared value is read-only afterwards
 			return v, err

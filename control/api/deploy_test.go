@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -37,6 +38,7 @@ func metrics(t *testing.T) string {
 	for _, c := range calls(k) {
 		do(s.Handler(), c.method, Prefix+c.path, c.body)
 	}
+	s.failures.add(addressPrefix(netip.MustParseAddr("10.0.0.1")))
 	return do(s.Handler(), "GET", "/metrics", "").Body.String()
 }
 
@@ -139,5 +141,22 @@ func TestLabelsExist(t *testing.T) {
 	}
 	if checked < 10 {
 		t.Errorf("only %d labels found to check", checked)
+	}
+}
+
+// TestServiceUnit: what the service writes is for its own user only, and it has
+// more files than connections.
+func TestServiceUnit(t *testing.T) {
+	b, err := os.ReadFile(deploy + "systemd/weft.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"UMask=0077", "StateDirectoryMode=0700", "LimitNOFILE=65536", "NoNewPrivileges=yes", "ProtectSystem=strict",
+		"RestrictSUIDSGID=yes", "SystemCallFilter=@system-service", "DynamicUser=yes",
+	} {
+		if !strings.Contains(string(b), "\n"+want+"\n") {
+			t.Errorf("weft.service does not have %s", want)
+		}
 	}
 }

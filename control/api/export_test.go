@@ -17,3 +17,10 @@ var (
 
 // Hub returns the event hub.
 func (s *Server) Hub() *EventHub { return s.deps.Hub }
+
+// inUse returns the number of places in use.
+func (l *requestLimit) inUse() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count[anonymousConn] + l.count[tenantConn] + l.count[operatorConn]
+}

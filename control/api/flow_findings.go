@@ -3,13 +3,14 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
 )
 
-// FlowFindings are the findings of the flow analyses in a time range. The same
-// finding in several slots is one item.
+// FlowFindings is a page of the findings of the flow analyses in a time range. The
+// same finding in several slots is one item.
 type FlowFindings struct {
 	From            time.Time           `json:"from"`
 	To              time.Time           `json:"to"`
@@ -19,6 +20,47 @@ type FlowFindings struct {
 	Bursts          []MicroburstFinding `json:"bursts" doc:"Microbursts, oldest first"`
 	PeriodicSenders []PeriodicSender    `json:"periodic_senders" doc:"Senders that burst at even intervals, oldest first"`
 	Omitted         uint64              `json:"omitted" doc:"Findings that the controller has evicted since it started; 0 if all of them ended before the range"`
+	Next            string              `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last page. Findings that change between two pages may be in both or in none"`
+}
+
+// FlowFindingsQuery selects flow findings. A page has findings of the lists in
+// their order: forwarding faults first.
+type FlowFindingsQuery struct {
+	Range
+	Paging
+}
+
+// page keeps the findings of one page, which begins after skip findings, and
+// returns how many are in it and before it; 0 on the last page.
+func (f *FlowFindings) page(skip, limit int) (next int) {
+	end, total := skip+limit, 0
+	f.Paths = pageOf(f.Paths, &total, skip, end)
+	f.Losses = pageOf(f.Losses, &total, skip, end)
+	f.Imbalances = pageOf(f.Imbalances, &total, skip, end)
+	f.Bursts = pageOf(f.Bursts, &total, skip, end)
+	f.PeriodicSenders = pageOf(f.PeriodicSenders, &total, skip, end)
+	if total <= end {
+		return 0
+	}
+	return end
+}
+
+// pageOf returns the part of a list from skip to end, of all lists in a row, of
+// which total items are before it.
+func pageOf[T any](list []T, total *int, skip, end int) []T {
+	from, to := skip-*total, end-*total
+	*total += len(list)
+	return list[min(max(from, 0), len(list)):min(max(to, 0), len(list))]
+}
+
+// Append adds the findings of the next page.
+func (f *FlowFindings) Append(next *FlowFindings) {
+	f.Paths = append(f.Paths, next.Paths...)
+	f.Losses = append(f.Losses, next.Losses...)
+	f.Imbalances = append(f.Imbalances, next.Imbalances...)
+	f.Bursts = append(f.Bursts, next.Bursts...)
+	f.PeriodicSenders = append(f.PeriodicSenders, next.PeriodicSenders...)
+	f.Omitted, f.Next = max(f.Omitted, next.Omitted), next.Next
 }
 
 // FindingTime is when a finding was observed. A controller keeps findings in parts
@@ -105,21 +147,33 @@ type FlowAnalyses interface {
 	FlowFindings(from, to time.Time) FlowFindings
 }
 
+// maxFindingSkip is more findings than a controller keeps.
+const maxFindingSkip = 1 << 30
+
 var errNoFlowAnalyses = fmt.Errorf("flow findings: this controller does not analyse flows: %w", ErrUnsupported)
 
 func (s *Server) flowFindingRoutes() {
 	get(s, "/flow-findings", "list-flow-findings", "Flows",
 		"Findings of the flow analyses: forwarding faults, losses by link, ECMP imbalance, bursts",
-		func(_ context.Context, in *Range) (f FlowFindings, err error) {
+		func(_ context.Context, in *FlowFindingsQuery) (f FlowFindings, err error) {
 			if s.deps.FlowAnalyses == nil {
 				return f, errNoFlowAnalyses
 			}
-			q, err := s.query(*in, Paging{})
+			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return f, err
 			}
+			skip := 0
+			if q.After != "" {
+				if skip, err = strconv.Atoi(q.After); err != nil || skip <= 0 || skip > maxFindingSkip {
+					return f, fmt.Errorf("after %q, want the next of a previous page: %w", in.After, ErrInvalid)
+				}
+			}
 			f = s.deps.FlowAnalyses.FlowFindings(q.From, q.To)
 			f.From, f.To = q.From, q.To
+			if next := f.page(skip, q.Limit); next > 0 {
+				f.Next = encodeCursor(q, strconv.Itoa(next))
+			}
 			return f, nil
 		})
 }

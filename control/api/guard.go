@@ -20,9 +20,16 @@ import (
 func (s *Server) guard(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection() // rejects cross-site requests that change state
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.handlers.begin() {
+			writeProblem(w, http.StatusServiceUnavailable, "the controller is shutting down")
+			return
+		}
+		defer s.handlers.end()
 		began := time.Now()
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		audit := func(status int) {}
 		defer func() {
+			defer func() { audit(out.status) }() // that of a panic, too
 			if v := recover(); v != nil {
 				if v == http.ErrAbortHandler {
 					panic(v)
@@ -35,51 +42,81 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			}
 			s.metrics.observeRequest(r.Method, routeOf(r), out.status, time.Since(began))
 		}()
-		setSecurityHeaders(w.Header())
-		refuse := func(reason string, status int, detail string) {
-			s.metrics.refused.WithLabelValues(reason).Inc()
-			writeProblem(out, status, detail)
-		}
-		if !s.isOwnHost(r.Host) {
-			refuse("host", http.StatusMisdirectedRequest, "unknown host name; add it to api.hosts of the configuration")
+		setSecurityHeaders(w.Header(), r.TLS != nil)
+		who, ok := s.authenticate(out, r, origin)
+		if !ok {
 			return
 		}
-		if err := origin.Check(r); err != nil {
-			refuse("cross origin", http.StatusForbidden, err.Error())
-			return
-		}
-		if needsToken(r.URL.Path) {
-			who := s.identify(r)
-			if who == nil {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
-				refuse("token", http.StatusUnauthorized, "token required: send the header Authorization: Bearer TOKEN")
-				return
-			}
+		// What is left is to send the end of the answer: a client that does not read it
+		// must not hold its place.
+		defer connOf(r.Context()).setPhase(waitingPhase)
+		class := anonymousConn
+		if who != nil {
+			class = who.class()
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
+			if s.audit != nil && audited(r.Method) {
+				audit = s.startAudit(r, who)
+			}
 		}
-		if r.URL.Path == Prefix+"/events" {
-			next.ServeHTTP(out, r) // has its own limits
+		if hasOwnLimits(r.URL.Path) {
+			next.ServeHTTP(out, r)
 			return
 		}
-		select {
-		case s.requests <- struct{}{}:
-			defer func() { <-s.requests }()
-		default:
+		if !s.requests.take(class) {
 			w.Header().Set("Retry-After", "1")
-			refuse("requests", http.StatusServiceUnavailable,
-				fmt.Sprintf("the limit of %d concurrent requests is reached; retry later", cap(s.requests)))
+			s.refuse(out, "requests", http.StatusServiceUnavailable,
+				fmt.Sprintf("the limit of %d concurrent requests is reached; retry later", s.requests.limit(class)))
 			return
 		}
+		defer s.requests.release(class)
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
 		defer cancel()
 		next.ServeHTTP(out, r.WithContext(ctx))
 	})
 }
 
+// hasOwnLimits reports whether the limit of requests does not apply to a path:
+// event streams last, and probes of the process's health must be answered always.
+func hasOwnLimits(path string) bool {
+	return path == Prefix+"/events" || path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, profilerPrefix)
+}
+
+// authenticate returns the caller of a request, nil where none is needed. It
+// answers a request that it refuses.
+func (s *Server) authenticate(w http.ResponseWriter, r *http.Request, origin *http.CrossOriginProtection) (*caller, bool) {
+	if !s.isOwnHost(r.Host) {
+		s.refuse(w, "host", http.StatusMisdirectedRequest, "unknown host name; add it to api.hosts of the configuration")
+		return nil, false
+	}
+	if err := origin.Check(r); err != nil {
+		s.refuse(w, "cross origin", http.StatusForbidden, err.Error())
+		return nil, false
+	}
+	conn := connOf(r.Context())
+	if !needsToken(r.URL.Path) {
+		conn.setPhase(servingPhase)
+		return nil, true
+	}
+	who := s.identifyGuarded(r, conn)
+	if who == nil {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
+		s.refuse(w, "token", http.StatusUnauthorized, "token required: send the header Authorization: Bearer TOKEN")
+		return nil, false
+	}
+	conn.setPhase(servingPhase)
+	return who, true
+}
+
+// refuse counts and answers a request that is not processed.
+func (s *Server) refuse(w http.ResponseWriter, reason string, status int, detail string) {
+	s.metrics.refused.WithLabelValues(reason).Inc()
+	writeProblem(w, status, detail)
+}
+
 // needsToken reports whether a path requires authentication. The console's files
 // do not: they must load to show the sign-in form.
 func needsToken(path string) bool {
-	return strings.HasPrefix(path, "/api/") || path == "/metrics"
+	return strings.HasPrefix(path, "/api/") || path == "/metrics" || strings.HasPrefix(path, profilerPrefix)
 }
 
 // isOwnHost reports whether a Host header names this server: an IP address,
@@ -99,8 +136,11 @@ func (s *Server) isOwnHost(host string) bool {
 
 // setSecurityHeaders restricts browsers to what the console needs: it loads nothing
 // from other hosts and no site may frame it. Inline styles are allowed because
-// drawings set positions in them.
-func setSecurityHeaders(h http.Header) {
+// drawings set positions in them. Over TLS, browsers must not return without it.
+func setSecurityHeaders(h http.Header, overTLS bool) {
+	if overTLS {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 	h.Set("Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
 			"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; "+

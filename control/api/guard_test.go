@@ -31,7 +31,7 @@ func withTokens(c *Config, _ *Deps) {
 
 // TestTokens: the API answers nothing without a valid token.
 func TestTokens(t *testing.T) {
-	s, k := newServer(t, withTokens)
+	s, k := newServer(t, withTokens, func(c *Config, _ *Deps) { c.TokenFailures = 1 << 20 }) // no delays
 	for _, token := range []string{
 		"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken,
 		"Bearer  " + operatorToken,
@@ -72,6 +72,9 @@ func TestConfigErrors(t *testing.T) {
 		"want a loopback address":           func(c *Config) { c.Pprof = "0.0.0.0:6060" },
 		"want both or none":                 func(c *Config) { c.TLSCert = "cert.pem" },
 		"scan_budget 0, want more than 0":   func(c *Config) { c.ScanBudget = 0 },
+		"want 0 to less than":               func(c *Config) { c.ReservedConnections = c.MaxConnections },
+		"want ADDRESS:PORT":                 func(c *Config) { c.HealthListen = "8081" },
+		"want a token with it":              func(c *Config) { c.HealthListen = "0.0.0.0:8081" },
 		"read certificate: open /none/cert": func(c *Config) { c.TLSCert, c.TLSKey = "/none/cert", "/none/key" },
 	} {
 		k := newFake(t)

@@ -2,21 +2,42 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // Health is the state of the pipeline: input, output and losses of every stage.
 type Health struct {
 	Time     time.Time `json:"time"`
-	State    string    `json:"state" enum:"ok,degraded,failed"`
+	State    string    `json:"state" enum:"ok,degraded,stalled,failed" doc:"stalled: a stage has work and makes no progress"`
 	UptimeMs int64     `json:"uptime_ms"`
 	Stages   []Stage   `json:"stages" doc:"In pipeline order, from switch to store"`
 	Store    Storage   `json:"store"`
+	Panics   uint64    `json:"panics_total" doc:"Recovered panics of reports and analyses"`
 	Alerts   []string  `json:"alerts" doc:"Problems and what to do about them, as text"`
 
 	Sources    []SourceHealth `json:"sources" doc:"Kinds of reports received since the start"`
 	Silent     []string       `json:"silent" doc:"Switches that have stopped reporting, at most 100"`
 	ReportAges []ReportAge    `json:"-"` // for metrics
+
+	Refused []RefusedSource `json:"refused_sources" doc:"Addresses of refused reports, those with most refusals first, at most 20"`
+
+	TokenFailures []TokenFailures `json:"token_failures" doc:"Client addresses with the most wrong API tokens, at most 10, until 10 min after the last"`
+}
+
+// TokenFailures counts the wrong tokens of one client address.
+type TokenFailures struct {
+	Address string    `json:"address" doc:"IPv4 address or IPv6 network of 64 bits"`
+	Count   uint64    `json:"count"`
+	Last    time.Time `json:"last" doc:"By the clock of the controller's machine"`
+}
+
+// RefusedSource is a source address whose reports were refused.
+type RefusedSource struct {
+	Input     string            `json:"input" doc:"What they were sent to: dta, int, erspan"`
+	Address   string            `json:"address"`
+	Datagrams uint64            `json:"datagrams_total" doc:"Refused datagrams, or reports of an accepted one"`
+	Reasons   map[string]uint64 `json:"reasons" doc:"The same by reason"`
 }
 
 // SourceHealth is the freshness of one kind of report.
@@ -39,7 +60,7 @@ type Stage struct {
 	Name         string      `json:"name" doc:"Stable: switches, transport, translator, memory, readers, analyzers, incidents, store"`
 	Title        string      `json:"title"`
 	Unit         string      `json:"unit" doc:"Unit of the counters: reports, records, …"`
-	State        string      `json:"state" enum:"ok,degraded,failed,idle"`
+	State        string      `json:"state" enum:"ok,degraded,stalled,failed,idle"`
 	In           uint64      `json:"in_total"`
 	Out          uint64      `json:"out_total"`
 	InPerSecond  float64     `json:"in_per_second"`
@@ -70,5 +91,36 @@ type Storage struct {
 
 func (s *Server) healthRoutes() {
 	get(s, "/health", "get-health", "Health", "Pipeline health from switch to store: rates, losses by reason, queues",
-		func(context.Context, *struct{}) (Health, error) { return s.deps.Live.Health(), nil })
+		func(context.Context, *struct{}) (Health, error) { return s.health(), nil })
+}
+
+// shownAddresses bounds the addresses with wrong tokens in health and metrics.
+const shownAddresses = 10
+
+// health is that of the pipeline, with the problems of the API itself.
+func (s *Server) health() Health {
+	h := s.deps.Live.Health()
+	for _, f := range s.failures.most(shownAddresses) {
+		h.TokenFailures = append(h.TokenFailures, TokenFailures{Address: f.text(), Count: f.count, Last: f.last.UTC()})
+		if f.count >= uint64(s.cfg.TokenFailures) {
+			h.Alerts = append(h.Alerts, fmt.Sprintf("%d wrong API tokens from %s; correct the client or block the address",
+				f.count, f.text()))
+		}
+	}
+	degraded := func(text string, err error) {
+		h.Alerts = append(h.Alerts, text+": "+err.Error())
+		if h.State == "ok" {
+			h.State = "degraded"
+		}
+	}
+	if err := s.accepts.recent(time.Now()); err != nil {
+		degraded("the API could not accept connections in the last minute; if it is out of files, raise the limit "+
+			"(LimitNOFILE, ulimit -n)", err)
+	}
+	if s.audit != nil {
+		if err := s.audit.lastError(); err != nil {
+			degraded("the audit log of the API is not written; check the disk and the file's permissions", err)
+		}
+	}
+	return h
 }

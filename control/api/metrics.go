@@ -17,6 +17,10 @@ type apiMetrics struct {
 	seconds  *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
 	panics   prometheus.Counter
+
+	tokenFailures prometheus.Counter
+	acceptErrors  prometheus.Counter
+	auditFailures prometheus.Counter
 }
 
 func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
@@ -29,19 +33,30 @@ func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"route"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weft_api_refused_total", Help: "Requests refused before processing, by reason.",
+			Name: "weft_api_refused_total", Help: "Requests and connections refused before processing, by reason.",
 		}, []string{"reason"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weft_api_panics_total", Help: "Handler panics; each is a bug.",
 		}),
+		tokenFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weft_api_token_failures_total", Help: "Requests with a wrong token.",
+		}),
+		acceptErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weft_api_accept_errors_total", Help: "Failures to accept a connection, such as out of files.",
+		}),
+		auditFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weft_api_audit_failures_total", Help: "Records of the audit log that were not written.",
+		}),
 	}
 	for _, reason := range []string{
-		"host", "cross origin", "token", "tenant", "connections", "requests", "store",
+		"host", "cross origin", "token", "tenant", "connections", "evicted", "requests", "store",
 		"event clients",
 	} {
 		c.refused.WithLabelValues(reason) // so that rate() sees the first increment
 	}
-	for _, m := range []prometheus.Collector{c.requests, c.seconds, c.refused, c.panics, exporter{s}} {
+	for _, m := range []prometheus.Collector{
+		c.requests, c.seconds, c.refused, c.panics, c.tokenFailures, c.acceptErrors, c.auditFailures, exporter{s},
+	} {
 		if err := r.Register(m); err != nil {
 			return nil, fmt.Errorf("api: %w", err)
 		}
@@ -69,6 +84,10 @@ type exporter struct{ s *Server }
 var (
 	buildDesc = prometheus.NewDesc("weft_build_info", "Always 1; labels identify the build.",
 		[]string{"version", "commit", "go_version"}, nil)
+	connsDesc = prometheus.NewDesc("weft_api_connections", "Open connections, by who has shown to be behind them.",
+		[]string{"caller"}, nil)
+	failingDesc = prometheus.NewDesc("weft_api_token_failures_by_address",
+		"Wrong tokens of the 10 client addresses with the most, until 10 min after the last.", []string{"address"}, nil)
 	clientsDesc = prometheus.NewDesc("weft_api_event_clients", "Connected clients of event streams.", nil, nil)
 	eventsDesc  = prometheus.NewDesc("weft_api_events_total", "Events published.", nil, nil)
 	droppedDesc = prometheus.NewDesc("weft_api_event_clients_dropped_total",
@@ -108,7 +127,7 @@ var (
 // Describe implements prometheus.Collector.
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
+		buildDesc, connsDesc, failingDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
 		storeDesc, storeMaxDesc, storeMemDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc,
 		ageDesc, paceDesc,
 	} {
@@ -126,12 +145,19 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	}
 	b := e.s.deps.Build
 	gauge(buildDesc, 1, b.Version, b.Commit, b.Go)
+	open := e.s.conns.open()
+	for class, name := range []string{anonymousConn: "anonymous", tenantConn: "tenant", operatorConn: "operator"} {
+		gauge(connsDesc, float64(open[class]), name)
+	}
+	for _, f := range e.s.failures.most(shownAddresses) {
+		gauge(failingDesc, float64(f.count), f.text())
+	}
 	clients, published, dropped := e.s.deps.Hub.stats()
 	gauge(clientsDesc, float64(clients))
 	counter(eventsDesc, published)
 	counter(droppedDesc, dropped)
 
-	h := e.s.deps.Live.Health()
+	h := e.s.health()
 	for i := range h.Stages {
 		st := &h.Stages[i]
 		counter(stageInDesc, st.In, st.Name)

@@ -12,9 +12,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// operationalRoutes adds health checks, version and metrics, which are not in the
-// OpenAPI document.
+// operationalRoutes adds what is not in the OpenAPI document.
 func (s *Server) operationalRoutes(r chi.Router) {
+	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.deps.Build)
+	})
+}
+
+// healthCheckRoutes adds what monitoring asks, which the health listener serves,
+// too.
+func (s *Server) healthCheckRoutes(r chi.Router) {
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusOK, "ok\n")
 	})
@@ -25,10 +33,6 @@ func (s *Server) operationalRoutes(r chi.Router) {
 		}
 		writeText(w, http.StatusOK, "ready\n")
 	})
-	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s.deps.Build)
-	})
 	r.With(s.operatorOnly).Handle("/metrics", promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4, Timeout: s.cfg.RequestTimeout,
 	}))
@@ -37,8 +41,7 @@ func (s *Server) operationalRoutes(r chi.Router) {
 func (s *Server) operatorOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if callerOf(r.Context()).tenant != nil {
-			s.metrics.refused.WithLabelValues("tenant").Inc()
-			writeProblem(w, http.StatusForbidden, "metrics require the operator token")
+			s.refuse(w, "tenant", http.StatusForbidden, "this requires the operator token")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -74,13 +77,29 @@ func (s *Server) serveConsole(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, s.deps.Console, name)
 }
 
-// pprofHandler serves Go's profiler; it must only listen on loopback.
-func pprofHandler() http.Handler {
-	m := http.NewServeMux()
-	m.HandleFunc("/debug/pprof/", pprof.Index)
-	m.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	m.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	m.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	m.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return m
+// healthHandler answers health checks and metrics, and nothing else.
+func (s *Server) healthHandler() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.guard)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, http.StatusNotFound, "no such route; this address has /healthz, /readyz and /metrics")
+	})
+	s.healthCheckRoutes(r)
+	return r
+}
+
+const profilerPrefix = "/debug/pprof/"
+
+// profilerHandler serves Go's profiler to the operator. Profiles show memory, so it
+// only listens on loopback, and pages of other sites must not reach it.
+func (s *Server) profilerHandler() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.guard)
+	profiles := r.With(s.operatorOnly) // other paths have no caller
+	profiles.HandleFunc(profilerPrefix+"*", pprof.Index)
+	profiles.HandleFunc(profilerPrefix+"cmdline", pprof.Cmdline)
+	profiles.HandleFunc(profilerPrefix+"profile", pprof.Profile)
+	profiles.HandleFunc(profilerPrefix+"symbol", pprof.Symbol)
+	profiles.HandleFunc(profilerPrefix+"trace", pprof.Trace)
+	return r
 }

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -58,8 +55,16 @@ type Server struct {
 	metrics   *apiMetrics
 	stateFeed *stateFeed
 
-	requests chan struct{} // semaphore
-	streams  chan struct{}
+	requests requestLimit
+	streams  chan struct{} // semaphore
+	failures *tokenFailures
+	audit    *auditLog // nil: writes are not recorded
+	accepts  *acceptErrors
+	conns    *connTable // of the main listener
+	handlers runningHandlers
+	grace    time.Duration   // for requests in progress at shutdown
+	ended    context.Context // when requests in progress have had their time
+	end      context.CancelFunc
 
 	stateJSON stateCache
 	coalescer coalescer
@@ -86,15 +91,24 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
-		requests: make(chan struct{}, cfg.MaxRequests), streams: make(chan struct{}, cfg.MaxClients),
+		requests: requestLimit{max: cfg.MaxRequests}, streams: make(chan struct{}, cfg.MaxClients),
+		failures: newTokenFailures(cfg.TokenFailures), grace: shutdownGrace,
 		stateFeed: &stateFeed{live: deps.Live, hub: deps.Hub},
 	}
+	s.ended, s.end = context.WithCancel(context.Background())
 	if err := s.Reload(&cfg); err != nil {
 		return nil, err
 	}
 	var err error
 	if s.metrics, err = newAPIMetrics(deps.Metrics, s); err != nil {
 		return nil, err
+	}
+	s.conns = s.newConnTable(cfg.MaxConnections, cfg.ReservedConnections, cfg.AddressConnections)
+	s.accepts = &acceptErrors{log: deps.Log, count: s.metrics.acceptErrors.Inc}
+	if cfg.AuditFile != "" {
+		s.audit = &auditLog{
+			path: cfg.AuditFile, maxSize: cfg.AuditMaxSize, log: deps.Log, failed: s.metrics.auditFailures.Inc,
+		}
 	}
 	s.handler = s.routes()
 	return s, nil
@@ -111,6 +125,7 @@ func (s *Server) routes() http.Handler {
 		writeProblem(w, http.StatusMethodNotAllowed, r.Method+" is not allowed here")
 	})
 	s.operationalRoutes(r)
+	s.healthCheckRoutes(r)
 
 	cfg := huma.DefaultConfig("Weft", "1.0.0")
 	cfg.CreateHooks = nil // no $schema in responses
@@ -156,75 +171,6 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // OpenAPIDocument returns the OpenAPI document as JSON.
 func (s *Server) OpenAPIDocument() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
 
-// Run listens and serves until ctx ends, then waits for requests in progress.
-func (s *Server) Run(ctx context.Context) error {
-	ln, err := net.Listen("tcp", s.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("api: %w", err)
-	}
-	return s.Serve(ctx, ln)
-}
-
-// Serve serves on a listener and closes it.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	servers := []*http.Server{s.httpServer(s.handler)}
-	ln = &limitedListener{
-		ln, make(chan struct{}, s.cfg.MaxConnections),
-		s.metrics.refused.WithLabelValues("connections").Inc,
-	}
-	listeners := []net.Listener{ln}
-	if s.cfg.TLSCert != "" {
-		listeners[0] = tls.NewListener(ln, &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.access.Load().cert, nil },
-			MinVersion:     tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		})
-	}
-	if s.cfg.Pprof != "" {
-		pl, err := net.Listen("tcp", s.cfg.Pprof)
-		if err != nil {
-			return errors.Join(fmt.Errorf("api: pprof: %w", err), ln.Close())
-		}
-		s.log.Info("profiler", "listen", pl.Addr())
-		profiles := s.httpServer(pprofHandler())
-		profiles.WriteTimeout = 0 // the request sets the duration of a profile
-		servers, listeners = append(servers, profiles), append(listeners, pl)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
-	for i := range servers {
-		all.Go(func() {
-			if err := servers[i].Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
-				cancel(fmt.Errorf("api: serve %s: %w", listeners[i].Addr(), err))
-			}
-		})
-	}
-	all.Go(func() { s.publishChanges(ctx) })
-	<-ctx.Done()
-	s.deps.Hub.close()
-	// Requests in progress have 3 s to finish.
-	last, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer done()
-	for _, h := range servers {
-		if h.Shutdown(last) != nil {
-			_ = h.Close()
-		}
-	}
-	all.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
-func (s *Server) httpServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: s.cfg.ReadTimeout, ReadTimeout: s.cfg.ReadTimeout,
-		WriteTimeout: s.cfg.RequestTimeout + s.cfg.WriteTimeout, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: s.cfg.MaxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-}
-
 // publishChanges publishes changes of state, health and clock as events.
 func (s *Server) publishChanges(ctx context.Context) {
 	state := time.NewTicker(s.cfg.StateInterval)
@@ -239,7 +185,7 @@ func (s *Server) publishChanges(ctx context.Context) {
 			s.stateFeed.tick(now)
 		case <-health.C:
 			if clients, _, _ := s.deps.Hub.stats(); clients > 0 {
-				s.deps.Hub.Publish(s.deps.Live.Health())
+				s.deps.Hub.Publish(s.health())
 				s.deps.Hub.Publish(s.deps.Live.Clock())
 			}
 		}

@@ -71,9 +71,9 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal("clients that read nothing are still connected after a minute")
 		}
 	}
-	for end := time.Now().Add(time.Minute); len(s.requests) > 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.requests.inUse() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d slots are still in use after a minute", len(s.requests))
+			t.Fatalf("%d slots are still in use after a minute", s.requests.inUse())
 		}
 	}
 	for _, c := range clients {
@@ -110,59 +110,6 @@ func TestDrips(t *testing.T) {
 			t.Fatal("a header that comes for 20 s is still taken")
 		}
 	}
-}
-
-// TestConnectionsAreBounded: connections beyond the limit are closed, and existing
-// ones are still served.
-func TestConnectionsAreBounded(t *testing.T) {
-	s, _ := newServer(t, func(c *Config, _ *Deps) { c.MaxConnections = 3 })
-	addr := serve(t, s)
-	var held []net.Conn
-	for range 3 {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		held = append(held, c)
-		fmt.Fprintf(c, "GET %s/clock HTTP/1.1\r\nHost: localhost\r\n\r\n", Prefix)
-		if b := make([]byte, 12); read(c, b) != nil || string(b) != "HTTP/1.1 200" {
-			t.Fatalf("connection %d of 3 gets %q", len(held), b)
-		}
-	}
-	more, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer more.Close()
-	if err := read(more, make([]byte, 1)); err == nil {
-		t.Error("a connection beyond the limit is served; want it closed")
-	}
-	if got := metric(t, s, `weft_api_refused_total{reason="connections"}`); got != "1" {
-		t.Errorf("%s refusals counted, want 1", got)
-	}
-	held[0].Close()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(c, "GET %s/clock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", Prefix)
-		answer, _ := io.ReadAll(c)
-		c.Close()
-		if strings.HasPrefix(string(answer), "HTTP/1.1 200") {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("a released slot is not reused")
-		}
-	}
-}
-
-func read(c net.Conn, b []byte) error {
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-	_, err := io.ReadFull(c, b)
-	return err
 }
 
 // TestDeepAndWide: the most deeply nested filters and the widest ranges are answered

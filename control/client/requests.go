@@ -77,10 +77,27 @@ func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.
 	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)
 }
 
-// FlowFindings returns what the flow analyses found in a time range: forwarding
-// faults, losses by link, ECMP imbalance, bursts.
-func (c *Client) FlowFindings(ctx context.Context, r api.Range) (api.FlowFindings, error) {
-	return callJSON[api.FlowFindings](ctx, c, "GET", "/flow-findings", queryParams(r), nil)
+// FlowFindings returns a page of what the flow analyses found in a time range:
+// forwarding faults, losses by link, ECMP imbalance, bursts.
+func (c *Client) FlowFindings(ctx context.Context, q api.FlowFindingsQuery) (api.FlowFindings, error) {
+	return callJSON[api.FlowFindings](ctx, c, "GET", "/flow-findings", queryParams(q), nil)
+}
+
+// AllFlowFindings returns all pages in one.
+func (c *Client) AllFlowFindings(ctx context.Context, r api.Range) (all api.FlowFindings, err error) {
+	q := api.FlowFindingsQuery{Range: r, Paging: api.Paging{Limit: 1000}}
+	if all, err = c.FlowFindings(ctx, q); err != nil {
+		return all, err
+	}
+	for all.Next != "" {
+		q.After = all.Next
+		next, err := c.FlowFindings(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		all.Append(&next)
+	}
+	return all, nil
 }
 
 // Traces lists packet traces, newest first.

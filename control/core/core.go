@@ -28,12 +28,15 @@ type Config struct {
 	WriteQueue       int           // records that may wait for the store
 	MaintainInterval time.Duration // between two enforcements of retention
 	StoreLimit       model.Bytes   // shown by health
+	// StallAfter is after how long without progress a stage that has work is stalled.
+	StallAfter time.Duration
 }
 
 // DefaultConfig suits a service.
 func DefaultConfig(c control.Config) Config {
 	return Config{
 		Controller: c, WriteInterval: 250 * time.Millisecond, WriteQueue: 200_000, MaintainInterval: time.Minute,
+		StallAfter: 10 * time.Second,
 	}
 }
 
@@ -49,6 +52,24 @@ type Input interface {
 	Ready() error
 	// Stages is the account of the pipeline up to the analyses.
 	Stages() []api.Stage
+}
+
+// RefusingInput is an Input that refuses reports of some sources. RefusedSources
+// answers at once, for any goroutine.
+type RefusingInput interface {
+	RefusedSources() []api.RefusedSource
+}
+
+// AlertingInput is an Input that has alerts of its own. Alerts answers at once, for
+// any goroutine.
+type AlertingInput interface {
+	Alerts() []string
+}
+
+// AlertingStore is a Store that has alerts of its own, such as a repair. Alerts
+// answers at once, for any goroutine.
+type AlertingStore interface {
+	Alerts() []string
 }
 
 // Deps is what a Core is given.
@@ -81,6 +102,9 @@ type Core struct {
 	input    Input
 	hub      *api.EventHub
 	tracker  *HealthTracker
+	panics   *PanicLog
+	progress progressWatch
+	began    time.Time
 	server   *api.Server
 	listener net.Listener
 	addr     net.Addr
@@ -100,13 +124,14 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 	c := &Core{
 		Loop: NewEventLoop(), cfg: cfg, deps: deps, log: deps.Log, input: input, hub: api.NewEventHub(256, 1024),
 		tracker: NewHealthTracker(time.Now()), changes: incidentChanges{}, served: make(chan struct{}),
+		panics: NewPanicLog(deps.Log), progress: progressWatch{after: cfg.StallAfter}, began: time.Now(),
 	}
 	c.stored.Store(&storeStatus{limit: cfg.StoreLimit})
 	if deps.Store != nil {
 		c.Writer = NewBatchWriter(deps.Store, cfg.WriteInterval, cfg.WriteQueue, deps.Log)
 	}
 	var err error
-	out := control.Output{Records: c.addRecords, Incident: c.addIncident}
+	out := control.Output{Records: c.addRecords, Incident: c.addIncident, Panic: c.panics.Add}
 	if c.Controller, err = control.New(cfg.Controller, deps.Devices, out); err != nil {
 		return nil, err
 	}
@@ -138,6 +163,9 @@ func (c *Core) Handler() http.Handler { return c.server.Handler() }
 
 // ReloadAPI takes new tokens, tenants and certificates.
 func (c *Core) ReloadAPI(cfg *api.Config) error { return c.server.Reload(cfg) }
+
+// Panics counts the panics that were recovered, of the input's goroutines, too.
+func (c *Core) Panics() *PanicLog { return c.panics }
 
 // Hub publishes events to clients.
 func (c *Core) Hub() *api.EventHub { return c.hub }
@@ -176,6 +204,7 @@ func (c *Core) Run(ctx context.Context) error {
 	} else {
 		written <- nil
 	}
+	start(c.watchProgress)
 	start(c.serve)
 	start(c.input.Run)
 	wg.Wait()
@@ -219,8 +248,31 @@ func (c *Core) Health() api.Health {
 	if c.Writer != nil {
 		stages = append(stages, c.Writer.HealthStage())
 	}
-	h := c.tracker.Health(time.Now(), stages)
+	now := time.Now()
+	h := c.tracker.Health(now, stages)
+	h.Panics = c.panics.Count()
 	c.AddLiveness(&h)
+	h.Refused = []api.RefusedSource{}
+	if r, ok := c.input.(RefusingInput); ok {
+		h.Refused = r.RefusedSources()
+	}
+	if a := c.panics.alert(now); a != "" {
+		h.State, h.Alerts = "degraded", append(h.Alerts, a)
+	}
+	if c.Writer != nil {
+		if a := c.Writer.alert(now); a != "" {
+			h.Alerts = append(h.Alerts, a)
+		}
+		if s, ok := c.Writer.store.(AlertingStore); ok {
+			h.Alerts = append(h.Alerts, s.Alerts()...)
+		}
+	}
+	if in, ok := c.input.(AlertingInput); ok {
+		for _, a := range in.Alerts() {
+			h.State, h.Alerts = "degraded", append(h.Alerts, a)
+		}
+	}
+	addStalls(&h, c.stalls())
 	s := c.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes = int64(s.size), int64(s.limit)
 	h.Store.Memory, h.Store.Expired = int64(s.memory), s.removed

@@ -24,16 +24,25 @@ func NewEventLoop() *EventLoop {
 }
 
 // Call has the owner run f and waits until it has. If it returns an error, f has
-// not run and never will: what f writes is the caller's again.
+// not run and never will: what f writes is the caller's again. A panic of f is the
+// caller's, not the owner's.
 func (l *EventLoop) Call(ctx context.Context, f func()) error {
 	const running, abandoned = 1, 2
 	var state atomic.Int32
 	done := make(chan struct{})
+	var caught any
 	run := func() {
+		defer close(done)
+		defer func() { caught = recover() }()
 		if state.CompareAndSwap(0, running) {
 			f()
 		}
-		close(done)
+	}
+	result := func() error {
+		if caught != nil {
+			panic(caught)
+		}
+		return nil
 	}
 	select {
 	case l.calls <- run:
@@ -44,7 +53,7 @@ func (l *EventLoop) Call(ctx context.Context, f func()) error {
 	}
 	select {
 	case <-done:
-		return nil
+		return result()
 	case <-l.ended:
 		return ErrEnded
 	case <-ctx.Done():
@@ -52,7 +61,7 @@ func (l *EventLoop) Call(ctx context.Context, f func()) error {
 			return ctx.Err()
 		}
 		<-done // it runs now, and is short
-		return nil
+		return result()
 	}
 }
 

@@ -36,3 +36,17 @@ func TestCallThatRunsIsAwaited(t *testing.T) {
 		t.Errorf("the call returned %v and left %d; want no error and 1", err, value)
 	}
 }
+
+// TestPanicOfACallIsItsCallers: the goroutine that owns the controller goes on.
+func TestPanicOfACallIsItsCallers(t *testing.T) {
+	l := NewEventLoop()
+	caught := make(chan any)
+	go func() {
+		defer func() { caught <- recover() }()
+		_ = l.Call(t.Context(), func() { panic("a bug of ours") })
+	}()
+	(<-l.calls)()
+	if v := <-caught; v != "a bug of ours" {
+		t.Errorf("the caller caught %v; want the panic of its function", v)
+	}
+}

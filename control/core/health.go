@@ -35,8 +35,18 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 	var unused []api.StageLoss
 	for k, n := range c.Reports {
 		read += n
-		used += n - c.Refused[k]
-		unused = append(unused, api.StageLoss{Reason: "malformed " + control.Kind(k).String(), Count: c.Refused[k]})
+		rejected := uint64(0)
+		for _, count := range c.Rejected[k] {
+			rejected += count
+		}
+		used += n - rejected - c.Refused[k] - c.Unknown[k] - c.Untimely[k] - c.Panicked[k]
+		kind := control.Kind(k).String()
+		unused = append(unused,
+			api.StageLoss{Reason: "malformed " + kind, Count: c.Refused[k]},
+			api.StageLoss{Reason: "unknown reporter of " + kind, About: "from a node that is not in the topology, or not the list's", Count: c.Unknown[k]},
+			api.StageLoss{Reason: "untimely " + kind, About: "time further than controller.time_window from the collector's clock", Count: c.Untimely[k]},
+			api.StageLoss{Reason: "panic " + kind, About: "the analysis of the report panicked, see the log", Count: c.Panicked[k]})
+		unused = append(unused, rejectedReports(control.Kind(k), &c)...)
 	}
 	unused = append(unused,
 		api.StageLoss{Reason: "late flowset", About: "flowsets of a slot that was already analysed", Count: c.Flowsets.Late},
@@ -44,6 +54,12 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 			Reason: "inconsistent flowset", About: "flowsets of another slot length, or from a clock that runs ahead",
 			Count: c.Flowsets.Inconsistent,
 		})
+	unused = append(unused,
+		api.StageLoss{Reason: "dropped flowset", About: "beyond controller.flow_memory, of the switch that held most", Count: c.Flowsets.Dropped + c.Flowsets.Undecoded},
+		api.StageLoss{Reason: "sparse flowset", About: "too little of it arrived", Count: c.Flowsets.Sparse},
+		api.StageLoss{Reason: "dropped epoch", About: "snapshots beyond controller.diagnosis_memory, of the switch that held most", Count: c.Epochs.Dropped},
+		api.StageLoss{Reason: "evicted detection", About: "the oldest, whose answers are not needed any longer", Count: c.Epochs.Evicted, Expected: true},
+		api.StageLoss{Reason: "evicted trace", About: "closed before its time, beyond controller.trace_memory", Count: c.EvictedTraces})
 	memory := api.Stage{
 		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList,
 		Losses: []api.StageLoss{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
@@ -55,6 +71,28 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		}),
 	}
 	return []api.Stage{translator, memory, analyzers}
+}
+
+// rejections is why well-formed reports are not used, for people.
+var rejections = [control.NumRejections]string{
+	control.Oversized:     "larger than controller.flow_cells or its memory, or of a geometry that no switch has",
+	control.Implausible:   "counts more than the switch can forward in a slot",
+	control.Contradictory: "others of the same flowset or snapshot say otherwise",
+	control.Excess:        "beyond what is kept of one detection, or of requests",
+	control.NoMemory:      "its switch holds most, and there is none left",
+}
+
+// rejectedReports are the losses of well-formed reports of a kind, by reason. Only
+// flowsets, epochs and diagnosis requests are rejected.
+func rejectedReports(k control.Kind, c *control.Stats) (list []api.StageLoss) {
+	for r, n := range c.Rejected[k] {
+		why := control.Rejection(r)
+		epoch := why == control.Contradictory || why == control.NoMemory || why == control.Excess
+		if k == control.Flowset && why != control.Excess || k == control.Epoch && epoch || k == control.DiagnosisRequest && why == control.Excess {
+			list = append(list, api.StageLoss{Reason: why.String() + " " + k.String(), About: rejections[r], Count: n})
+		}
+	}
+	return list
 }
 
 // HealthTracker turns totals of stages into rates and states, from one sample to
@@ -102,8 +140,9 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 			n := api.Stage{
 				InPerSecond: float64(st.In-was.In) / span.Seconds(), OutPerSecond: float64(st.Out-was.Out) / span.Seconds(),
 			}
-			for i, l := range st.Losses {
-				n.Losses = append(n.Losses, api.StageLoss{PerSecond: float64(l.Count-was.Losses[i].Count) / span.Seconds()})
+			for _, l := range st.Losses { // a reason may be new
+				before := lossOf(was.Losses, l.Reason)
+				n.Losses = append(n.Losses, api.StageLoss{Reason: l.Reason, PerSecond: float64(l.Count-before.Count) / span.Seconds()})
 			}
 			t.rate[st.Name] = n
 		}
@@ -122,12 +161,20 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 			st.State = "idle"
 		}
 		st.Losses = slices.Clone(st.Losses)
-		for j := range n.Losses {
+		for j := range st.Losses {
 			l := &st.Losses[j]
-			if l.PerSecond = n.Losses[j].PerSecond; l.PerSecond > 0 && !l.Expected {
+			if l.PerSecond = lossOf(n.Losses, l.Reason).PerSecond; l.PerSecond > 0 && !l.Expected {
 				st.State = "degraded"
 			}
 		}
 	}
 	return stages
+}
+
+// lossOf is the loss of a reason; zero where there is none.
+func lossOf(list []api.StageLoss, reason string) api.StageLoss {
+	if i := slices.IndexFunc(list, func(l api.StageLoss) bool { return l.Reason == reason }); i >= 0 {
+		return list[i]
+	}
+	return api.StageLoss{}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 )
 
@@ -23,5 +25,28 @@ func TestHealthLeavesStagesAlone(t *testing.T) {
 	}
 	if got := shared[0].Losses[0].PerSecond; got != 0 {
 		t.Errorf("the snapshot was changed: %v lost per second", got)
+	}
+}
+
+// TestRejectedReportsHaveTheirReason: well-formed reports that were not used, and
+// what bounds evicted, are losses of the analyses with their own reason.
+func TestRejectedReportsHaveTheirReason(t *testing.T) {
+	var c control.Stats
+	c.Reports[control.Flowset], c.Reports[control.Epoch], c.Reports[control.DiagnosisRequest] = 100, 100, 100
+	c.Refused[control.Flowset] = 1
+	c.Rejected[control.Flowset][control.Oversized], c.Rejected[control.Flowset][control.NoMemory] = 2, 3
+	c.Rejected[control.Epoch][control.Excess], c.Rejected[control.DiagnosisRequest][control.Excess] = 4, 5
+	c.Epochs.Dropped, c.EvictedTraces = 6, 7
+	analyzers := PipelineStages(translate.IntakeStats{}, 0, c)[2]
+	if analyzers.Out != 300-1-2-3-4-5 {
+		t.Errorf("%d reports used; want %d", analyzers.Out, 300-1-2-3-4-5)
+	}
+	for reason, want := range map[string]uint64{
+		"malformed flowset": 1, "oversized flowset": 2, "no memory for flowset": 3, "excess epoch": 4, "excess diagnosis-request": 5,
+		"dropped epoch": 6, "evicted trace": 7,
+	} {
+		if got := lossOf(analyzers.Losses, reason).Count; got != want {
+			t.Errorf("%s: %d; want %d", reason, got, want)
+		}
 	}
 }

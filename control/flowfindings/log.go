@@ -98,14 +98,16 @@ func add[T any](l *Log, r *rows[T], f T) {
 
 // Find returns the findings that overlap a range, each once.
 func (l *Log) Find(from, to time.Time) api.FlowFindings {
+	// The controller adds findings meanwhile: it must not wait while they are merged.
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	paths, losses, imbalances := l.paths.snapshot(), l.losses.snapshot(), l.imbalances.snapshot()
+	bursts, periodic := l.bursts.snapshot(), l.periodic.snapshot()
+	l.mu.Unlock()
 	f := api.FlowFindings{
 		From: from, To: to,
-		Paths: l.paths.find(from, to), Losses: l.losses.find(from, to), Imbalances: l.imbalances.find(from, to),
-		Bursts: l.bursts.find(from, to), PeriodicSenders: l.periodic.find(from, to),
-		Omitted: l.paths.omitted(from) + l.losses.omitted(from) + l.imbalances.omitted(from) + l.bursts.omitted(from) +
-			l.periodic.omitted(from),
+		Paths: paths.find(from, to), Losses: losses.find(from, to), Imbalances: imbalances.find(from, to),
+		Bursts: bursts.find(from, to), PeriodicSenders: periodic.find(from, to),
+		Omitted: paths.omitted(from) + losses.omitted(from) + imbalances.omitted(from) + bursts.omitted(from) + periodic.omitted(from),
 	}
 	slices.SortStableFunc(f.Losses, func(a, b api.LinkLoss) int { return cmp.Compare(b.LostPackets, a.LostPackets) })
 	slices.SortStableFunc(f.Imbalances, func(a, b api.ECMPImbalance) int { return cmp.Compare(b.Ratio, a.Ratio) })
@@ -163,7 +165,8 @@ func mergePeriodic(f, more *api.PeriodicSender) {
 	f.FindingTime = t
 }
 
-// mergeFlows adds flows, each once, up to a limit.
+// mergeFlows adds flows, each once, up to a limit. It never changes a list of flows
+// in place: snapshots share them.
 func mergeFlows(f *api.AffectedFlows, more *api.AffectedFlows, limit int) {
 	f.Truncated = f.Truncated || more.Truncated
 	fresh := slices.Clone(more.Flows)
@@ -175,6 +178,8 @@ func mergeFlows(f *api.AffectedFlows, more *api.AffectedFlows, limit int) {
 	if free := limit - len(f.Flows); len(fresh) > free {
 		fresh, f.Truncated = fresh[:max(free, 0)], true
 	}
-	f.Flows = append(f.Flows, fresh...)
-	slices.SortFunc(f.Flows, model.FlowKey.Compare)
+	if len(fresh) > 0 {
+		f.Flows = slices.Concat(f.Flows, fresh)
+		slices.SortFunc(f.Flows, model.FlowKey.Compare)
+	}
 }

@@ -84,6 +84,13 @@ func (r *rows[T]) extend(f, more *T) {
 	}
 }
 
+// snapshot copies the rows, whose lists of flows it shares.
+func (r *rows[T]) snapshot() *rows[T] {
+	s := *r
+	s.list = slices.Clone(r.list)
+	return &s
+}
+
 // find returns copies of the rows that overlap a range, those of one finding merged.
 func (r *rows[T]) find(from, to time.Time) []T {
 	list := []T{}
@@ -97,7 +104,7 @@ func (r *rows[T]) find(from, to time.Time) []T {
 			r.extend(&list[at], &f)
 			continue
 		}
-		if r.flows != nil { // a merge changes the list
+		if r.flows != nil { // the caller may change its own
 			r.flows(&f).Flows = slices.Clone(r.flows(&f).Flows)
 		}
 		index[r.list[i].key] = len(list)

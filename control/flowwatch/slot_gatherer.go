@@ -27,6 +27,7 @@ type slotGatherer struct {
 	absent map[flowsetSource]bool  // of those: the ones that have not reported next
 
 	late, odd uint64
+	release   func(*flows.Flowset) // for flowsets that are not returned; may be nil
 }
 
 // flowsetSource makes flowsets: a switch, or a port of one, for one address family.
@@ -48,6 +49,7 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	slot := paths.SlotAt(fs.Start, fs.Length)
 	if fs.Length != g.length || g.skew > 0 && fs.Start.Sub(now) > g.skew {
 		g.odd++
+		g.discard(fs)
 		return
 	}
 	if !g.begun {
@@ -58,12 +60,16 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	if slot > g.newest+far {
 		if g.skew == 0 { // its clock may be wrong
 			g.odd++
+			g.discard(fs)
 			return
 		}
 		// It is not ahead of the collector: the others lag, or no switch has
 		// reported for long. Their slots are far in the past.
 		for _, sets := range g.open {
 			g.late += uint64(len(sets))
+			for _, fs := range sets {
+				g.discard(fs)
+			}
 		}
 		clear(g.open)
 		g.startSlot(slot)
@@ -71,12 +77,20 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	g.heard[sourceOf(fs)] = max(g.heard[sourceOf(fs)], slot)
 	if slot < g.next {
 		g.late++
+		g.discard(fs)
 		return
 	}
 	g.newest = max(g.newest, slot)
 	g.open[slot] = append(g.open[slot], fs)
 	if slot == g.next {
 		delete(g.absent, sourceOf(fs))
+	}
+}
+
+// discard frees a flowset that no slot needs.
+func (g *slotGatherer) discard(fs *flows.Flowset) {
+	if g.release != nil {
+		g.release(fs)
 	}
 }
 
@@ -95,6 +109,15 @@ func (g *slotGatherer) complete() bool { return g.given && g.hasSlot() && len(g.
 // been read since, from any list or batch.
 func (g *slotGatherer) overdue() bool { return g.hasSlot() && g.seen >= g.next+g.wait }
 
+// notDue counts the flowsets of slots that are not overdue by the newest one, at most
+// some. What ticks notice lags by two slots.
+func (g *slotGatherer) notDue(most uint64) (n uint64) {
+	for slot := g.newest; n < most && slot >= g.next && slot > g.newest-g.wait-2; slot-- {
+		n += uint64(len(g.open[slot]))
+	}
+	return min(n, most)
+}
+
 // tick is called after all received flowsets were added.
 func (g *slotGatherer) tick(now model.Time) {
 	if now.Sub(g.marked) >= g.length {
@@ -104,6 +127,14 @@ func (g *slotGatherer) tick(now model.Time) {
 
 // hasSlot reports whether there is a slot that was not returned.
 func (g *slotGatherer) hasSlot() bool { return g.begun && g.next <= g.newest }
+
+// missing returns the reporters that have not reported the next slot.
+func (g *slotGatherer) missing() (list []flowsetSource) {
+	for s := range g.absent {
+		list = append(list, s)
+	}
+	return list
+}
 
 // takeSlot returns the next slot. A slot without reports is empty.
 func (g *slotGatherer) takeSlot() (int64, []*flows.Flowset) {

@@ -3,6 +3,7 @@ package flowwatch
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
@@ -11,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
 // Config is the configuration of a Watch. Each analysis has a separate part.
@@ -32,6 +34,9 @@ type Config struct {
 	Balance   load.BalanceConfig
 	Bursts    load.BurstConfig
 	MaxFlows  int // of the sizes that are kept
+	// Memory bounds the flowsets that are held, in the assembler and until their slot
+	// is decoded, to one half, and decoding and its results to the other.
+	Memory model.Bytes
 }
 
 // DefaultConfig suits flowsets of 10 ms.
@@ -40,6 +45,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Intent: in, Slot: 10 * time.Millisecond, WaitSlots: 3,
 		Assembler: flows.DefaultConfig(), Paths: paths.DefaultConfig(in), Loss: loss.DefaultConfig(in),
 		Balance: load.DefaultBalanceConfig(in), Bursts: load.DefaultBurstConfig(in.At(0).Fabric()), MaxFlows: 1 << 20,
+		Memory: 2 * model.GiB,
 	}
 }
 
@@ -58,9 +64,11 @@ type Stats struct {
 	flows.Stats
 	Late         uint64 // flowsets of a slot that was already analysed
 	Inconsistent uint64 // of another slot length, or from a clock that is far ahead
+	Undecoded    uint64 // flowsets not decoded, to keep to the memory limit
 }
 
-// Watch turns reports into Slots. One goroutine uses it.
+// Watch turns reports into Slots. Slots must be taken from what Complete, Tick and
+// Flush return before the next call. One goroutine uses it.
 type Watch struct {
 	cfg    Config
 	fabric *topo.Fabric
@@ -70,6 +78,9 @@ type Watch struct {
 	paths  *paths.Detector
 	bursts *load.BurstDetector
 	wall   model.Time
+	most   []flowset.Counts // by node: what its ports can carry in a slot
+
+	undecoded uint64
 
 	// Windows that their user ends.
 	Loss    *loss.Tracker
@@ -82,6 +93,9 @@ func New(cfg Config) (*Watch, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("flowwatch: no intended routes, want a topo.Intent")
 	}
+	if cfg.Memory < 1 {
+		return nil, fmt.Errorf("flowwatch: memory of %v, want more than 0", cfg.Memory)
+	}
 	if cfg.Slot <= 0 || cfg.WaitSlots < 1 {
 		return nil, fmt.Errorf("flowwatch: slots of %v, wait of %d slots; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
 	}
@@ -89,7 +103,12 @@ func New(cfg Config) (*Watch, error) {
 	var err error
 	fail := func(e error) { err = errors.Join(err, e) }
 	var e error
+	w.most = slotCapacities(w.fabric, cfg.Slot)
+	cfg.Assembler.MaxMemory, cfg.Assembler.HoldEmitted, cfg.Assembler.Accept = cfg.Memory/2, true, w.accept
 	w.asm, e = flows.NewAssembler(cfg.Assembler)
+	if e == nil {
+		w.gather.release = w.asm.Release
+	}
 	fail(e)
 	w.paths, e = paths.NewDetector(cfg.Paths)
 	fail(e)
@@ -107,12 +126,30 @@ func New(cfg Config) (*Watch, error) {
 }
 
 // IngestReport takes the data of one report, which arrived at a time of the collector's
-// clock, and returns the slots that are complete by it. A report that is of no
+// clock. Take the slots that are complete by it from Complete. A report that is of no
 // use is an error, and counted.
-func (w *Watch) IngestReport(now model.Time, data []byte) ([]*Slot, error) {
+func (w *Watch) IngestReport(now model.Time, data []byte) error {
 	sets, err := w.asm.AddChunk(now, data, w.sets[:0])
 	w.sets = w.asm.Expire(now, sets)
-	return w.decodeReady(now), err
+	w.gatherSets(now)
+	return err
+}
+
+// Complete decodes the slots that every reporter has reported, each when it is
+// asked for: what a decoded one takes is bounded, what many take is not.
+func (w *Watch) Complete() iter.Seq[*Slot] {
+	return w.decodeWhile(w.gather.complete)
+}
+
+// decodeWhile decodes slots as long as the next one is due.
+func (w *Watch) decodeWhile(due func() bool) iter.Seq[*Slot] {
+	return func(yield func(*Slot) bool) {
+		for due() {
+			if !yield(w.decodeSlot()) {
+				return
+			}
+		}
+	}
 }
 
 // SetWallClock sets the collector's clock, where the times of a lagging caller
@@ -121,49 +158,69 @@ func (w *Watch) SetWallClock(now model.Time) { w.wall = now }
 
 // Tick returns the slots that need not be waited for any longer at a time of the
 // collector's clock. Call it often, after all received reports were added: reports of
-// one switch may be added long before simultaneous ones of another.
-func (w *Watch) Tick(now model.Time) (slots []*Slot) {
+// one switch may be added long before simultaneous ones of another. Slots are decoded
+// as by Complete.
+func (w *Watch) Tick(now model.Time) iter.Seq[*Slot] {
 	w.gather.tick(now)
-	for w.gather.overdue() {
-		slots = append(slots, w.decodeSlot())
-		for w.gather.complete() {
-			slots = append(slots, w.decodeSlot())
-		}
-	}
-	return slots
+	late := false // a slot was overdue: those that are complete follow it
+	return w.decodeWhile(func() bool {
+		overdue := w.gather.overdue()
+		late = late || overdue
+		return overdue || late && w.gather.complete()
+	})
 }
 
 // Flush decodes what is left, at the end.
-func (w *Watch) Flush(now model.Time) []*Slot {
+func (w *Watch) Flush(now model.Time) iter.Seq[*Slot] {
 	w.sets = w.asm.Flush(w.sets[:0])
-	slots := w.decodeReady(now)
-	for w.gather.hasSlot() {
-		slots = append(slots, w.decodeSlot())
-	}
-	return slots
+	w.gatherSets(now)
+	return w.decodeWhile(w.gather.hasSlot)
 }
 
-func (w *Watch) decodeReady(now model.Time) (slots []*Slot) {
+// gatherSets hands the flowsets of the assembler to their slots.
+func (w *Watch) gatherSets(now model.Time) {
 	for _, fs := range w.sets {
 		w.gather.addFlowset(max(now, w.wall), fs)
 	}
-	for w.gather.complete() {
-		slots = append(slots, w.decodeSlot())
-	}
-	return slots
+	clear(w.sets)
 }
 
 // decodeSlot decodes the next slot and runs the analyses.
 func (w *Watch) decodeSlot() *Slot {
+	missing := w.gather.missing()
 	n, sets := w.gather.takeSlot()
+	defer func() {
+		for _, fs := range sets {
+			w.asm.Release(fs)
+		}
+	}()
 	m := paths.NewMap(n, w.cfg.Slot)
 	s := &Slot{Map: m}
-	if len(sets) > 0 {
+	// Some may have been dropped while they waited.
+	var held []*flows.Flowset
+	for _, fs := range sets {
+		if fs.Dropped() {
+			missing = append(missing, sourceOf(fs))
+		} else {
+			held = append(held, fs)
+		}
+	}
+	held, excess := flows.FitDecode(held, w.cfg.Memory/2)
+	w.undecoded += uint64(len(excess))
+	for _, fs := range excess {
+		missing = append(missing, sourceOf(fs))
+	}
+	// A flow that the switch's other flowsets do not have may be in a missing one.
+	for _, s := range missing {
+		m.MarkLost(s.sw, s.key == model.KeyLen6)
+	}
+	if len(held) > 0 {
 		// Routes give the paths of most flows; neighbours find misrouted ones.
-		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(m.Start()), sets), flows.NeighbourGuide(w.fabric, sets)}
-		s.Decoded = flows.NetDecode(sets, w.cfg.Decode, guides...)
+		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(m.Start()), held), flows.NeighbourGuide(w.fabric, held)}
+		s.Decoded = flows.NetDecode(held, w.cfg.Decode, guides...)
 	}
 	for i := range s.Decoded {
+		w.clearUnknownPorts(&s.Decoded[i])
 		m.AddFlowset(&s.Decoded[i])
 	}
 	s.Paths = w.paths.Observe(m)
@@ -174,7 +231,13 @@ func (w *Watch) decodeSlot() *Slot {
 	return s
 }
 
+// NotDue counts flowsets, at most some, that wait for others of their slot and may do
+// so: when the fabric falls silent, they wait until it reports again.
+func (w *Watch) NotDue(most uint64) uint64 { return w.gather.notDue(most) }
+
 // Stats returns the present counts.
 func (w *Watch) Stats() Stats {
-	return Stats{Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd}
+	return Stats{
+		Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd, Undecoded: w.undecoded,
+	}
 }

@@ -2,6 +2,7 @@ package flowwatch
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -77,9 +78,8 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 	var rep dta.Report
 	mgmt, err := simhost.NewManagement(l.net, simhost.DefaultManagementConfig(), func(at model.Time, _ model.NodeID, datagram []byte) {
 		for err := r.Reset(datagram); err == nil && r.Next(&rep); {
-			slots, err := l.watch.IngestReport(at, rep.Data)
-			check(l.t, err)
-			l.add(at, slots)
+			check(l.t, l.watch.IngestReport(at, rep.Data))
+			l.add(at, l.watch.Complete())
 		}
 		l.add(at, l.watch.Tick(at))
 		check(l.t, r.Err())
@@ -103,8 +103,8 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 	}
 }
 
-func (l *lab) add(at model.Time, slots []*Slot) {
-	for _, s := range slots {
+func (l *lab) add(at model.Time, slots iter.Seq[*Slot]) {
+	for s := range slots {
 		l.slots = append(l.slots, s)
 		l.found = append(l.found, time.Duration(at))
 	}

@@ -26,6 +26,9 @@ type Config struct {
 	MinRecheckInterval, RecheckTimeout time.Duration
 	// MaxRequests is how many requests are kept.
 	MaxRequests int
+	// Memory bounds the reports of switches to one half, and the graphs that wait to
+	// be compared with a second snapshot to the other.
+	Memory model.Bytes
 	// Repoll has the switches of a deadlock cycle polled again, and those whose
 	// reports were not sufficient. If it is nil, hosts detect the flow again by
 	// themselves, or there is no second poll.
@@ -42,6 +45,7 @@ func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Diagnose: diagnose.DefaultConfig(in), SettleTime: time.Millisecond, ReportTimeout: 1500 * time.Millisecond,
 		MinRecheckInterval: 200 * time.Microsecond, RecheckTimeout: 2 * time.Second, MaxRequests: 4096,
+		Memory: 2 * model.GiB,
 	}
 }
 
@@ -71,9 +75,10 @@ type Diagnoser struct {
 	collector   *provenance.Collector
 	diagnoser   *diagnose.Diagnoser
 	open        map[poll.Event]*pending
-	order       []poll.Event        // open requests, oldest first
-	unconfirmed []unconfirmedCycle  // verdicts that wait for a second snapshot
-	seen        []*provenance.Graph // of deadlock cycles, the newest ones
+	order       []*pending         // open requests, oldest first
+	nextDue     model.Time         // no request is due before
+	unconfirmed []unconfirmedCycle // verdicts that wait for a second snapshot
+	seen        []keptGraph        // of deadlock cycles, the newest ones
 	bursts      burstHistory
 	triggers    diagnose.TriggerCache
 	stats       Stats
@@ -85,6 +90,7 @@ type pending struct {
 	received     model.Time // when it was received, on the collector's clock
 	lastReport   model.Time // 0: none
 	lastAnalyzed model.Time // lastReport at the last analysis
+	analyses     int        // that were not sufficient
 }
 
 // New returns a diagnoser without requests.
@@ -99,12 +105,16 @@ func New(cfg Config) (*Diagnoser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rootcause: %w", err)
 	}
-	collector, err := provenance.NewCollector(cfg.MaxRequests)
+	fabric := cfg.Diagnose.Intent.At(0).Fabric()
+	collector, err := provenance.NewCollector(provenance.Config{
+		Detections: cfg.MaxRequests, Memory: cfg.Memory / 2,
+		Known: func(sw model.NodeID) bool { return fabric.HasNode(sw) && fabric.Node(sw).Role.IsSwitch() },
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rootcause: %w", err)
 	}
 	return &Diagnoser{
-		cfg: cfg, fabric: cfg.Diagnose.Intent.At(0).Fabric(), collector: collector, diagnoser: diagnoser,
+		cfg: cfg, fabric: fabric, collector: collector, diagnoser: diagnoser,
 		open: map[poll.Event]*pending{},
 	}, nil
 }
@@ -124,8 +134,11 @@ func (d *Diagnoser) AddRequest(now model.Time, r DiagnosisRequest) error {
 		d.stats.Rejected++
 		return ErrTooManyRequests
 	}
-	d.open[r.Event] = &pending{DiagnosisRequest: r, received: now}
-	d.order = append(d.order, r.Event)
+	p := &pending{DiagnosisRequest: r, received: now}
+	d.open[r.Event] = p
+	d.order = append(d.order, p)
+	d.collector.Expect(r.Event, true)
+	d.nextDue = min(d.nextDue, d.dueAt(p))
 	return nil
 }
 
@@ -137,6 +150,7 @@ func (d *Diagnoser) AddReport(now model.Time, data []byte) ([]diagnose.Verdict, 
 	if err == nil {
 		if p := d.open[ev]; p != nil {
 			p.lastReport = max(now, 1)
+			d.nextDue = min(d.nextDue, d.dueAt(p))
 		} else {
 			d.stats.OrphanReports++
 		}
@@ -147,27 +161,42 @@ func (d *Diagnoser) AddReport(now model.Time, data []byte) ([]diagnose.Verdict, 
 // Tick returns the verdicts that are due. It must be called at least once per
 // SettleTime; AddReport calls it, too.
 func (d *Diagnoser) Tick(now model.Time) (out []diagnose.Verdict) {
-	for len(d.order) > 0 {
-		at := slices.IndexFunc(d.order, func(ev poll.Event) bool { return d.isDue(d.open[ev], now) })
+	for now >= d.nextDue && len(d.order) > 0 {
+		at := slices.IndexFunc(d.order, func(p *pending) bool { return d.dueAt(p) <= now })
 		if at < 0 {
+			d.nextDue = d.dueAt(d.order[0])
+			for _, p := range d.order[1:] {
+				d.nextDue = min(d.nextDue, d.dueAt(p))
+			}
 			break
 		}
-		p := d.open[d.order[at]]
+		p := d.order[at]
 		out = append(out, d.diagnoseRequest(now, p, now.Sub(p.received) >= d.cfg.ReportTimeout)...)
 	}
 	return d.countVerdicts(append(out, d.expireUnconfirmed(now)...))
 }
 
-// isDue reports whether a request has waited long enough.
-func (d *Diagnoser) isDue(p *pending, now model.Time) bool {
-	return now.Sub(p.received) >= d.cfg.ReportTimeout || p.lastReport > p.lastAnalyzed &&
-		now.Sub(p.lastReport) >= d.cfg.SettleTime
+// maxAnalyses is how often a request is analysed at each report; afterwards reports
+// of it are analysed in intervals of an eighth of the timeout.
+const maxAnalyses = 64
+
+// dueAt is when a request has waited long enough.
+func (d *Diagnoser) dueAt(p *pending) model.Time {
+	due := p.received.Add(d.cfg.ReportTimeout)
+	if p.lastReport > p.lastAnalyzed {
+		wait := d.cfg.SettleTime
+		if p.analyses > maxAnalyses {
+			return min(due, max(p.lastReport.Add(wait), p.lastAnalyzed.Add(d.cfg.ReportTimeout/8)))
+		}
+		due = min(due, p.lastReport.Add(wait))
+	}
+	return due
 }
 
 // Flush settles all requests, at the end.
 func (d *Diagnoser) Flush() (out []diagnose.Verdict) {
 	for len(d.order) > 0 {
-		out = append(out, d.diagnoseRequest(0, d.open[d.order[0]], true)...)
+		out = append(out, d.diagnoseRequest(0, d.order[0], true)...)
 	}
 	for _, h := range d.unconfirmed {
 		out = append(out, h.unconfirmed(noSecondSnapshot))
@@ -192,6 +221,12 @@ func (d *Diagnoser) Stats() Stats {
 // waiting, unless it must end.
 func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out []diagnose.Verdict) {
 	ev := p.Event
+	// It is out of the table while it is analysed, so that a request whose analysis
+	// panics does not come again.
+	at := slices.Index(d.order, p)
+	d.order = slices.Delete(d.order, at, at+1)
+	delete(d.open, ev)
+	p.lastAnalyzed = p.lastReport
 	var start time.Time
 	if d.cfg.Clock != nil {
 		start = d.cfg.Clock()
@@ -203,11 +238,13 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 	if d.cfg.Clock != nil {
 		times.Analysis = d.cfg.Clock().Sub(start)
 	}
-	if p.lastAnalyzed = p.lastReport; verdicts[0].Incomplete && !end {
+	if verdicts[0].Incomplete && !end {
+		p.analyses++
+		d.open[ev] = p
+		d.order = slices.Insert(d.order, min(at, len(d.order)), p)
 		return nil
 	}
-	delete(d.open, ev)
-	d.order = slices.DeleteFunc(d.order, func(x poll.Event) bool { return x == ev })
+	d.collector.Expect(ev, false)
 	if p.lastReport == 0 {
 		d.stats.Unanswered++
 	}
@@ -222,11 +259,11 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		d.bursts.observe(v)
 		d.triggers.Observe(v)
 		if len(v.DeadlockCycle) > 0 {
-			if d.confirmedBefore(g, v) {
+			if d.confirmedBefore(keptGraph{g, e.Memory()}, v) {
 				out = append(out, *v)
 				continue
 			}
-			d.unconfirmed = append(d.unconfirmed, unconfirmedCycle{*v, g, now})
+			out = append(out, d.addUnconfirmed(unconfirmedCycle{*v, keptGraph{g, e.Memory()}, now})...)
 		} else {
 			out = append(out, *v)
 		}

@@ -12,8 +12,36 @@ import (
 // snapshot, and the graph of the first.
 type unconfirmedCycle struct {
 	diagnose.Verdict
-	graph *provenance.Graph
+	keptGraph
 	since model.Time
+}
+
+// keptGraph is a graph, and the memory of the reports that it refers to.
+type keptGraph struct {
+	graph *provenance.Graph
+	size  model.Bytes
+}
+
+// maxKept is how many graphs of either kind are kept.
+const maxKept = 64
+
+// overLimit reports whether graphs take more than a quarter of the memory.
+func (d *Diagnoser) overLimit(sum model.Bytes) bool { return 2*sum > d.cfg.Memory/4 }
+
+// addUnconfirmed keeps a verdict until a second snapshot, and returns the oldest ones
+// where there are too many.
+func (d *Diagnoser) addUnconfirmed(h unconfirmedCycle) (out []diagnose.Verdict) {
+	d.unconfirmed = append(d.unconfirmed, h)
+	sum := model.Bytes(0)
+	for i := range d.unconfirmed {
+		sum += d.unconfirmed[i].size
+	}
+	for len(d.unconfirmed) > maxKept || len(d.unconfirmed) > 1 && d.overLimit(sum) {
+		sum -= d.unconfirmed[0].size
+		out = append(out, d.unconfirmed[0].unconfirmed(noSecondSnapshot))
+		d.unconfirmed = slices.Delete(d.unconfirmed, 0, 1)
+	}
+	return out
 }
 
 // recheck compares a graph with verdicts that wait, and returns those it
@@ -53,17 +81,19 @@ func (h *unconfirmedCycle) unconfirmed(why string) diagnose.Verdict {
 
 // confirmedBefore reports whether an earlier snapshot shows the same cycle
 // without progress since, and marks the verdict persistent in that case.
-func (d *Diagnoser) confirmedBefore(g *provenance.Graph, v *diagnose.Verdict) bool {
+func (d *Diagnoser) confirmedBefore(g keptGraph, v *diagnose.Verdict) bool {
+	sum := g.size
 	for _, s := range d.seen {
-		if v.At.Sub(s.To) >= d.cfg.MinRecheckInterval &&
-			diagnose.CompareSnapshots(s, g, v.DeadlockCycle) == diagnose.NoProgress {
-			v.MarkPersistent(v.At.Sub(s.To))
+		if v.At.Sub(s.graph.To) >= d.cfg.MinRecheckInterval &&
+			diagnose.CompareSnapshots(s.graph, g.graph, v.DeadlockCycle) == diagnose.NoProgress {
+			v.MarkPersistent(v.At.Sub(s.graph.To))
 			return true
 		}
+		sum += s.size
 	}
-	const most = 64
-	if len(d.seen) == most {
-		d.seen = d.seen[1:]
+	for len(d.seen) == maxKept || len(d.seen) > 0 && d.overLimit(sum) {
+		sum -= d.seen[0].size
+		d.seen = slices.Delete(d.seen, 0, 1)
 	}
 	d.seen = append(d.seen, g)
 	return false

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -41,13 +42,23 @@ type Config struct {
 		// reads the reports of that time afterwards. Nothing waits where every switch
 		// has reported.
 		ReportTimeout time.Duration
+		// TimeWindow is how far the time of a report may be from the collector's clock.
+		TimeWindow time.Duration
+		// FlowMemory, TraceMemory and DiagnosisMemory bound what analyses hold of
+		// reports; FlowCells and MaxFlows bound a flowset, and the flows that are
+		// followed. MaxFlows of 0 follows the memory.
+		FlowMemory, TraceMemory, DiagnosisMemory model.Bytes
+		FlowCells, MaxFlows                      int
 	}
-	Store struct {
+	// Memory bounds the process. A limit of 0 is the sum of all other bounds.
+	Memory struct{ Limit model.Bytes }
+	Store  struct {
 		Path      string
 		MaxSize   model.Bytes
 		Memory    model.Bytes
 		Hot       model.Bytes
 		Queue     int
+		Repair    bool
 		Retention store.Retention
 	}
 	API struct {
@@ -59,6 +70,14 @@ type Config struct {
 		Hosts     []string
 		Pprof     string
 		Tenants   []api.Tenant
+
+		HealthListen        string
+		MaxConnections      int
+		ReservedConnections int
+		AddressConnections  int
+		TokenFailures       int
+		AuditFile           string
+		AuditMaxSize        model.Bytes
 	}
 	Log Log
 }
@@ -98,10 +117,15 @@ func DefaultConfig() (c Config) {
 	c.Record = capture.DefaultConfig()
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
 	c.Controller.SilentAfter, c.Controller.ReportTimeout = 10*time.Second, 200*time.Millisecond
-	c.Store.Path = "weft.duckdb"
+	c.Controller.TimeWindow = time.Minute
+	c.Controller.FlowMemory, c.Controller.TraceMemory, c.Controller.DiagnosisMemory = 256*model.MiB, 256*model.MiB, 128*model.MiB
+	c.Controller.FlowCells = 1 << 20
+	c.Store.Path, c.Store.Repair = "weft.duckdb", true
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
-	c.API.Listen = api.DefaultConfig().Listen
+	a := api.DefaultConfig()
+	c.API.Listen, c.API.TokenFailures, c.API.AuditMaxSize = a.Listen, a.TokenFailures, a.AuditMaxSize
+	c.API.MaxConnections, c.API.ReservedConnections, c.API.AddressConnections = a.MaxConnections, a.ReservedConnections, a.AddressConnections
 	c.Log.Level, c.Log.Format = "info", "text"
 	return c
 }
@@ -123,6 +147,18 @@ func (c *Config) Check() error {
 		return bad("controller.silent_after", "%v, want above 0", c.Controller.SilentAfter)
 	case c.Controller.ReportTimeout <= 0 || c.Controller.ReportTimeout > time.Minute:
 		return bad("controller.report_timeout", "%v, want above 0 and at most 1m", c.Controller.ReportTimeout)
+	case c.Controller.TimeWindow < time.Second:
+		return bad("controller.time_window", "%v, want at least 1s", c.Controller.TimeWindow)
+	case c.Controller.FlowMemory < 16*model.MiB:
+		return bad("controller.flow_memory", "%v, want at least 16MiB", c.Controller.FlowMemory)
+	case c.Controller.TraceMemory < 16*model.MiB:
+		return bad("controller.trace_memory", "%v, want at least 16MiB", c.Controller.TraceMemory)
+	case c.Controller.DiagnosisMemory < 16*model.MiB:
+		return bad("controller.diagnosis_memory", "%v, want at least 16MiB", c.Controller.DiagnosisMemory)
+	case c.Controller.FlowCells < 1 || int64(c.Controller.FlowCells) > math.MaxUint32:
+		return bad("controller.flow_cells", "%d, want 1 to %d", c.Controller.FlowCells, uint32(math.MaxUint32))
+	case c.Controller.MaxFlows < 0:
+		return bad("controller.max_flows", "%d, want 0 or more", c.Controller.MaxFlows)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
 	case c.Store.Hot < 0:
@@ -182,6 +218,9 @@ func (c *Config) api() (api.Config, error) {
 	a := api.DefaultConfig()
 	a.Listen, a.Token, a.TLSCert, a.TLSKey = c.API.Listen, c.API.Token, c.API.TLSCert, c.API.TLSKey
 	a.Hosts, a.Pprof, a.Tenants = c.API.Hosts, c.API.Pprof, c.API.Tenants
+	a.HealthListen, a.TokenFailures = c.API.HealthListen, c.API.TokenFailures
+	a.MaxConnections, a.ReservedConnections, a.AddressConnections = c.API.MaxConnections, c.API.ReservedConnections, c.API.AddressConnections
+	a.AuditFile, a.AuditMaxSize = c.API.AuditFile, c.API.AuditMaxSize
 	if c.API.TokenFile != "" {
 		b, err := os.ReadFile(c.API.TokenFile)
 		if err != nil {

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"fmt"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/list"
@@ -25,6 +27,9 @@ type fabric struct {
 	routes *topo.Routes
 	lists  control.ListPlan
 	source source.Fabric
+	// prefixes are where the reports of each node come from; none: not known.
+	prefixes [][]netip.Prefix
+	machine  model.Bytes // memory of this one; 0: not known
 	// noOutPort says that some mirrors do not contain the port by which a packet
 	// left, as ERSPAN does not.
 	noOutPort bool
@@ -40,30 +45,22 @@ func readFabric(c *Config) (*fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Topology, err)
 	}
-	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(len(doc.Fabric.Nodes()))}
+	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(len(doc.Fabric.Nodes())), machine: machineMemory()}
 	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
 		return nil, err
 	}
-	values := map[model.NodeID]map[string]string{}
-	for i := range c.Switches {
-		s := &c.Switches[i]
-		id, ok := doc.Fabric.ByName(s.Name)
-		if !ok || !doc.Fabric.Node(id).Role.IsSwitch() {
-			return nil, fmt.Errorf("switches: %q is not a switch of %s", s.Name, c.Topology)
-		}
-		if _, twice := values[id]; twice {
-			return nil, fmt.Errorf("switches: %q is listed twice, want one entry with all its keys", s.Name)
-		}
-		values[id] = s.Values
+	values, err := nodeValues(c, doc.Fabric)
+	if err != nil {
+		return nil, err
 	}
-	for _, n := range doc.Fabric.Nodes() {
+	f.prefixes = make([][]netip.Prefix, len(doc.Fabric.Nodes()))
+	for i := range doc.Fabric.Nodes() {
+		n := doc.Fabric.Node(model.NodeID(i))
+		f.prefixes[i], _ = source.ParsePrefixes(values[n.ID][source.AddressKey.Key]) // checked when it was set
 		if n.Role.IsSwitch() {
 			f.source.Switches = append(f.source.Switches, source.Switch{
-				ID: n.ID, Name: n.Name, Addr: n.IPv4, Values: values[n.ID],
-				Port: func(text string) (model.PortID, bool) {
-					p, err := doc.Fabric.FindPort(n.Name + ":" + text)
-					return p.Port, err == nil
-				},
+				ID: n.ID, Name: n.Name, Addr: n.IPv4, Ports: len(n.Ports), Values: values[n.ID], Prefixes: f.prefixes[i],
+				Port: portLookup(n),
 			})
 		}
 	}
@@ -75,6 +72,42 @@ func readFabric(c *Config) (*fabric, error) {
 		f.noOutPort = f.noOutPort || src.NoOutPort && c.Sources[src.Kind].Address() != ""
 	}
 	return f, nil
+}
+
+// nodeValues is what the configuration says of nodes.
+func nodeValues(c *Config, f *topo.Fabric) (map[model.NodeID]map[string]string, error) {
+	values := map[model.NodeID]map[string]string{}
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		id, ok := f.ByName(s.Name)
+		if !ok {
+			return nil, fmt.Errorf("switches: %q is not a switch or host of %s", s.Name, c.Topology)
+		}
+		if _, addressed := s.Values[source.AddressKey.Key]; !f.Node(id).Role.IsSwitch() && (!addressed || len(s.Values) > 1) {
+			return nil, fmt.Errorf("switches: %q is a host of %s, want its %s alone", s.Name, c.Topology, source.AddressKey.Key)
+		}
+		if _, twice := values[id]; twice {
+			return nil, fmt.Errorf("switches: %q is listed twice, want one entry with all its keys", s.Name)
+		}
+		values[id] = s.Values
+	}
+	return values, nil
+}
+
+// portLookup finds a switch's ports by name and by number; a name that is a number
+// wins.
+func portLookup(n *topo.Node) func(text string) (model.PortID, bool) {
+	ports := make(map[string]model.PortID, 2*len(n.Ports))
+	for i := range n.Ports {
+		ports[strconv.Itoa(int(n.Ports[i].ID))] = n.Ports[i].ID
+	}
+	for i := range n.Ports {
+		ports[n.Ports[i].Name] = n.Ports[i].ID
+	}
+	return func(text string) (model.PortID, bool) {
+		p, ok := ports[text]
+		return p, ok
+	}
 }
 
 // memory is the lists of the plan.
@@ -95,13 +128,26 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(timeout/c.Controller.Slot, 3)), 2*timeout
 	cfg.Traces.Trace.OutPorts = !f.noOutPort
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
+	cfg.TimeWindow = c.Controller.TimeWindow
+	cfg.Flows.Memory, cfg.Flows.Assembler.MaxCells = c.Controller.FlowMemory, uint32(c.Controller.FlowCells)
+	flows := f.maxFlows(c)
+	cfg.Flows.MaxFlows, cfg.Flows.Loss.MaxFlows, cfg.Flows.Balance.MaxFlows = flows, flows, flows
+	// Half of the memory is for open traces, a quarter for kept ones; the rest is for
+	// counters and what is judged.
+	cfg.Traces.Trace.Memory = c.Controller.TraceMemory / 2 / model.Bytes(max(cfg.Traces.Analyzers, 1))
+	cfg.Traces.Memory, cfg.Traces.Judge.MaxFlows = c.Controller.TraceMemory/4, int(c.Controller.TraceMemory/4/judgedSize)
+	cfg.Causes.Memory = c.Controller.DiagnosisMemory
 	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.SilentAfter
 	return cfg
 }
 
+// judgedSize is the memory of a flow that traces judge, in all periods of the window.
+const judgedSize = 12 * model.KiB
+
 // decoders convert the reports of other sources to Weft's, and hand them to ingest
-// with the list that they would have been appended to. DTA has none.
-func (f *fabric) decoders(c *Config, ingest func(at model.Time, list dta.ListID, data []byte)) (map[source.Kind]source.Decoder, error) {
+// with the list that they would have been appended to. DTA has none. The input,
+// if not nil, counts what they refuse, and has their clock.
+func (f *fabric) decoders(c *Config, in *socketInput, ingest func(at model.Time, list dta.ListID, data []byte)) (map[source.Kind]source.Decoder, error) {
 	list := map[source.Kind]source.Decoder{}
 	for _, src := range sources.All() {
 		a, ok := c.Sources[src.Kind].(source.Adapter)
@@ -109,17 +155,21 @@ func (f *fabric) decoders(c *Config, ingest func(at model.Time, list dta.ListID,
 			continue
 		}
 		var mirrored []byte
-		d, err := a.NewDecoder(&f.source, source.Output{
+		out := source.Output{
 			Label: func(at model.Time, export []byte) { ingest(at, f.lists.Labels.First, export) },
 			Mirror: func(at model.Time, m *mirror.Mirror) {
 				mirrored = m.AppendTo(mirrored[:0])
 				ingest(at, f.lists.Mirrors.First, mirrored)
 			},
-		})
+		}
+		if in != nil {
+			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)
+		}
+		d, err := a.NewDecoder(&f.source, out)
 		if err != nil {
 			return nil, err
 		}
-		list[src.Kind] = d
+		list[src.Kind] = source.Protect(d, &out)
 	}
 	return list, nil
 }

@@ -19,6 +19,11 @@ func (s *socketInput) Stages() []api.Stage {
 	c := s.counts.Load()
 	stages := []api.Stage{socketStage(&st)}
 	stages = append(stages, core.PipelineStages(sumIntake(&st), c.lost, c.stats)...)
+	for i := range stages {
+		if stages[i].Name == "translator" {
+			s.door.addLosses(&stages[i])
+		}
+	}
 	for i := range s.listeners {
 		stages = append(stages, sourceStage(s.listeners[i].Source, s.listeners[i].Counters()))
 	}
@@ -31,6 +36,9 @@ func (s *socketInput) Stages() []api.Stage {
 	return stages
 }
 
+// RefusedSources is part of core.RefusingInput.
+func (s *socketInput) RefusedSources() []api.RefusedSource { return s.door.refusedSources() }
+
 // sumIntake sums up what all sockets received.
 func sumIntake(st *collector.Status) (sum translate.IntakeStats) {
 	for i := range st.Workers {
@@ -39,6 +47,7 @@ func sumIntake(st *collector.Status) (sum translate.IntakeStats) {
 		sum.Stored += in.Stored
 		sum.Duplicate += in.Duplicate
 		sum.Stale += in.Stale
+		sum.Denied += in.Denied
 		sum.UnknownFormat += in.UnknownFormat
 		sum.Truncated += in.Truncated
 		for v, n := range in.Refused {

@@ -50,7 +50,13 @@ func DryRun(cfg Config) (*Plan, error) {
 	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), noDevices{}, control.Output{}); err != nil {
 		return nil, err
 	}
-	if _, err := f.decoders(&cfg, nil); err != nil {
+	if _, err := f.decoders(&cfg, nil, nil); err != nil {
+		return nil, err
+	}
+	if _, err := readKeys(&cfg); err != nil {
+		return nil, err
+	}
+	if _, err := memoryLimit(cfg.Memory.Limit, memoryShares(&cfg, f)); err != nil {
 		return nil, err
 	}
 	a, err := cfg.api()

@@ -7,22 +7,27 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/ingest/keyfile"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
 // Reload applies a new configuration: tokens, tenants, jobs, the content of the
-// certificate, retention, size, log level, and the routes of the topology file. It
+// certificate, the reporters' keys, retention, size, log level, and the routes of the
+// topology file. It
 // returns the changed keys that need a restart. On an error nothing changes. One
 // goroutine calls it.
 func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err error) {
 	// Everything is checked before anything is applied.
 	a, err := s.access(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.newKeys(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +47,7 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 	if err := s.ReloadAPI(&a); err != nil {
 		return nil, undo(err) // its files have changed since they were tried
 	}
+	s.input.door.setKeys(&cfg, s.fabric, keys, s.log)
 	if s.deps.Level != nil {
 		s.deps.Level.Set(cfg.Log.level())
 	}
@@ -79,6 +85,14 @@ func (s *Service) access(cfg *Config) (api.Config, error) {
 	return a, api.CheckConfig(a)
 }
 
+// newKeys reads the reporters' keys. Whether a MAC is required stays until a restart.
+func (s *Service) newKeys(cfg *Config) (*keyfile.File, error) {
+	if s.cfg.DTA().Require == sources.RequireMAC && cfg.DTA().Keys == "" {
+		return nil, bad("dta.keys", "none, but dta.require is %s until a restart; want the file of the keys", sources.RequireMAC)
+	}
+	return readKeys(cfg)
+}
+
 // newRoutes reads the routes of a topology file; nil: unchanged. The fabric must be
 // the same: lists, memory and analyses are laid out for it.
 func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
@@ -106,7 +120,7 @@ func (s *Service) instruct(ctx context.Context, jobs []control.Job, routes *topo
 		if err = s.Controller.SetJobs(jobs); err != nil || routes == nil {
 			return
 		}
-		if err = s.Controller.SetRoutes(model.TimeOf(time.Now()), routes); err != nil {
+		if err = s.Controller.SetRoutes(s.input.clock.Now(), routes); err != nil {
 			err = errors.Join(err, s.Controller.SetJobs(s.applied.Jobs))
 			return
 		}

@@ -60,7 +60,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 		return nil, err
 	}
 	ingest := func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) }
-	if r.decoders, err = r.fabric.decoders(&cfg, ingest); err != nil {
+	if r.decoders, err = r.fabric.decoders(&cfg, nil, ingest); err != nil {
 		return nil, err
 	}
 	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
@@ -34,6 +35,10 @@ type Deps struct {
 	Level   *slog.LevelVar // of the log; nil: it stays
 	// Stream is needed where sources other than DTA are enabled.
 	Stream Stream
+	// Now is this host's wall clock; nil: time.Now.
+	Now func() time.Time
+	// Elapsed is the monotonic clock, from any beginning; nil: this process's.
+	Elapsed func() time.Duration
 }
 
 // Service is a core whose input is sockets.
@@ -45,6 +50,8 @@ type Service struct {
 	log     *slog.Logger
 	fabric  *fabric
 	input   *socketInput
+	memory  model.Bytes // limit of the process
+	heap    model.Bytes // of it, the Go heap's
 }
 
 // New opens sockets and memory, and starts nothing. Run or Close must follow.
@@ -58,11 +65,16 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	if s.fabric, err = readFabric(&cfg); err != nil {
 		return nil, err
 	}
+	shares := memoryShares(&s.cfg, s.fabric)
+	if s.memory, err = memoryLimit(cfg.Memory.Limit, shares); err != nil {
+		return nil, err
+	}
+	s.heap = heapLimit(s.memory, shares)
 	last, err := core.ReadLastIDs(ctx, deps.Store)
 	if err != nil {
 		return nil, err
 	}
-	if s.input, err = newSocketInput(ctx, &s.cfg, s.fabric, deps.Stream, deps.Log); err != nil {
+	if s.input, err = newSocketInput(ctx, &s.cfg, s.fabric, &s.deps); err != nil {
 		return nil, err
 	}
 	a, err := s.cfg.api()
@@ -114,6 +126,8 @@ func (s *Service) SourceAddresses() (text string) {
 // Run works until ctx ends. Then sockets are read out, what was received is
 // analysed and written, and everything but the store is closed.
 func (s *Service) Run(ctx context.Context) error {
+	defer limitHeap(s.heap)()
+	s.log.Info("memory limit", "process", s.memory, "heap", s.heap, "max_flows", s.fabric.maxFlows(&s.cfg))
 	err := s.Core.Run(ctx)
 	h := s.Health()
 	s.log.Info("all received reports are analysed and stored", stageTotals(&h)...)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -41,7 +42,7 @@ func allSettings() []Setting {
 	for _, src := range sources.All() {
 		for i, one := range src.NewConfig().Settings() {
 			list = append(list, Setting{
-				Key: string(src.Kind) + "." + one.Key, About: one.About,
+				Key: string(src.Kind) + "." + one.Key, About: one.About, Reload: one.Reload,
 				at: func(c *Config) any { return c.Sources[src.Kind].Settings()[i].Value },
 			})
 		}
@@ -61,12 +62,22 @@ var serviceSettings = []Setting{
 	{Key: "controller.slot", About: "slot length of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
 	{Key: "controller.step", About: "interval at which the controller reads reports", at: func(c *Config) any { return &c.Controller.Step }},
 	{Key: "controller.silent_after", About: "mark a switch as silent after this long without reports", at: func(c *Config) any { return &c.Controller.SilentAfter }},
+	{Key: "controller.time_window", About: "reject reports whose time is further than this from the collector's clock", at: func(c *Config) any { return &c.Controller.TimeWindow }},
 	{Key: "controller.report_timeout", About: "wait this long for missing reports before analysing without them", at: func(c *Config) any { return &c.Controller.ReportTimeout }},
+
+	{Key: "controller.flow_memory", About: "memory for flowsets, from their first chunk until they are decoded; beyond it the switch that holds most loses first", at: func(c *Config) any { return &c.Controller.FlowMemory }},
+	{Key: "controller.flow_cells", About: "reject flowsets with more cells", at: func(c *Config) any { return &c.Controller.FlowCells }},
+	{Key: "controller.max_flows", About: "flows that are followed from slot to slot; more are counted, not followed; 0: as many as the memory holds, from 131,072 to 1,048,576", at: func(c *Config) any { return &c.Controller.MaxFlows }},
+	{Key: "controller.trace_memory", About: "memory for traces, open and kept", at: func(c *Config) any { return &c.Controller.TraceMemory }},
+	{Key: "controller.diagnosis_memory", About: "memory for epochs of polled switches and their graphs", at: func(c *Config) any { return &c.Controller.DiagnosisMemory }},
+
+	{Key: "memory.limit", About: "memory limit of the process, which all bounds together must fit; 0: their sum, and a quarter for the garbage collector", at: func(c *Config) any { return &c.Memory.Limit }},
 
 	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
 	{Key: "store.max_size", About: "delete the oldest records beyond this size; 0: no limit", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
 	{Key: "store.hot", About: "memory for the cache of recent records, which answers most queries; 0 disables it", at: func(c *Config) any { return &c.Store.Hot }},
 	{Key: "store.memory", About: "memory limit of DuckDB for cache and queries", at: func(c *Config) any { return &c.Store.Memory }},
+	{Key: "store.repair", About: "set a damaged file aside, begin a new one and salvage what can be read; false: refuse to start", at: func(c *Config) any { return &c.Store.Repair }},
 	{Key: "store.queue", About: "records that may wait for the store; more are shed and counted", at: func(c *Config) any { return &c.Store.Queue }},
 
 	{Key: "api.listen", About: "address of the API and the console", at: func(c *Config) any { return &c.API.Listen }},
@@ -75,7 +86,14 @@ var serviceSettings = []Setting{
 	{Key: "api.tls_cert", About: "PEM file of the certificate; a reload reads the file again, another name needs a restart", at: func(c *Config) any { return &c.API.TLSCert }},
 	{Key: "api.tls_key", About: "PEM file of the certificate's key", at: func(c *Config) any { return &c.API.TLSKey }},
 	{Key: "api.hosts", About: "DNS names of the API; IP addresses and localhost are always accepted, comma-separated", at: func(c *Config) any { return &c.API.Hosts }},
-	{Key: "api.pprof", About: "loopback address of the Go profiler; empty: none", at: func(c *Config) any { return &c.API.Pprof }},
+	{Key: "api.pprof", About: "loopback address of the Go profiler, which needs the operator token; empty: none", at: func(c *Config) any { return &c.API.Pprof }},
+	{Key: "api.health_listen", About: "another address, of /healthz, /readyz and /metrics alone; empty: none", at: func(c *Config) any { return &c.API.HealthListen }},
+	{Key: "api.max_connections", About: "open connections; for a new one the one that has waited longest is closed", at: func(c *Config) any { return &c.API.MaxConnections }},
+	{Key: "api.reserved_connections", About: "connections of those that need a valid token", at: func(c *Config) any { return &c.API.ReservedConnections }},
+	{Key: "api.address_connections", About: "connections of one client address without a valid token", at: func(c *Config) any { return &c.API.AddressConnections }},
+	{Key: "api.token_failures", About: "wrong tokens of a client address before its checks are delayed", at: func(c *Config) any { return &c.API.TokenFailures }},
+	{Key: "api.audit_file", About: "file with a line of JSON for every request that may change something; empty: none", at: func(c *Config) any { return &c.API.AuditFile }},
+	{Key: "api.audit_max_size", About: "rotate the audit file at this size; three rotated files are kept", at: func(c *Config) any { return &c.API.AuditMaxSize }},
 
 	{Key: "log.level", About: "debug, info, warn or error", Reload: true, at: func(c *Config) any { return &c.Log.Level }},
 	{Key: "log.format", About: "text or json", at: func(c *Config) any { return &c.Log.Format }},
@@ -151,6 +169,12 @@ func (s *Setting) Set(c *Config, text string) error {
 			return bad("a local address, or 0.0.0.0")
 		}
 		*p = a
+	case *[]netip.Prefix:
+		list, err := source.ParsePrefixes(text)
+		if err != nil {
+			return bad("addresses or prefixes such as 10.0.0.0/24, comma-separated: " + err.Error())
+		}
+		*p = list
 	default:
 		return fmt.Errorf("%s: settings of type %T cannot be read", s.Key, p)
 	}
@@ -180,6 +204,8 @@ func (s *Setting) Value(c *Config) string {
 			return ""
 		}
 		return p.String()
+	case *[]netip.Prefix:
+		return source.FormatPrefixes(*p)
 	case *string:
 		return *p
 	default:

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
-	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/collector"
@@ -30,6 +28,7 @@ type socketInput struct {
 	fabric *fabric
 	log    *slog.Logger
 	core   *core.Core
+	door   *doorkeeper
 
 	collector *collector.Collector
 	inbox     *core.Inbox
@@ -43,8 +42,12 @@ type socketInput struct {
 	drained  chan struct{} // every report that was received is in memory
 	finished chan struct{} // and the controller has read it
 
-	counts atomic.Pointer[controllerCounts]
-	last   atomic.Pointer[collector.Status] // before its memory was closed
+	wall    func() time.Time
+	clock   *core.FabricClock
+	beats   atomic.Uint64 // of the controller's goroutine: it works
+	dropped dropWatch     // of the controller's goroutine
+	counts  atomic.Pointer[controllerCounts]
+	last    atomic.Pointer[collector.Status] // before its memory was closed
 }
 
 // controllerCounts is a snapshot of what only the controller's goroutine may
@@ -61,21 +64,36 @@ type sourceListener struct {
 }
 
 // newSocketInput opens every socket.
-func newSocketInput(ctx context.Context, cfg *Config, f *fabric, stream Stream, log *slog.Logger) (_ *socketInput, err error) {
-	s := &socketInput{cfg: cfg, fabric: f, log: log, drained: make(chan struct{}), finished: make(chan struct{})}
+func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ *socketInput, err error) {
+	log := deps.Log
+	s := &socketInput{cfg: cfg, fabric: f, log: log, drained: make(chan struct{}), finished: make(chan struct{}), wall: deps.Now}
+	if s.wall == nil {
+		s.wall = time.Now
+	}
+	s.clock = core.NewFabricClock(s.wall, deps.Elapsed, log)
 	s.counts.Store(&controllerCounts{})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
+	keys, err := readKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if s.door, err = newDoorkeeper(cfg, f, log, s.wall); err != nil {
+		return nil, err
+	}
+	s.door.setKeys(cfg, f, keys, log)
 	dta := cfg.DTA()
 	c := collector.DefaultConfig()
+	c.Gate = s.door.dta
 	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(dta.ReceiveBuffer)
 	c.Status = netip.AddrPort{} // the API has it all
 	c.Memory.Dir, c.Memory.Lists = dta.Memory, []list.Config{f.memory()}
 	c.Translate.ListWait = cfg.Controller.Step
 	c.Drained = s.drain
+	c.Now, c.Panic = s.clock.Now, s.onPanic(sources.DTA.Kind)
 	if err := s.openRecorder(); err != nil {
 		return nil, err
 	}
@@ -90,12 +108,12 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, stream Stream, 
 	if s.inbox, err = core.NewInbox(s.collector.Memory()); err != nil {
 		return nil, err
 	}
-	return s, s.openSources(stream)
+	return s, s.openSources(deps.Stream)
 }
 
 // openSources opens the sockets of the sources other than DTA.
 func (s *socketInput) openSources(stream Stream) error {
-	decoders, err := s.fabric.decoders(s.cfg, func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) })
+	decoders, err := s.fabric.decoders(s.cfg, s, func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) })
 	if err != nil {
 		return err
 	}
@@ -109,13 +127,18 @@ func (s *socketInput) openSources(stream Stream) error {
 				return err
 			}
 		}
-		l, err := a.OpenSocket(decoders[src.Kind])
+		l, err := a.OpenSocket(decoders[src.Kind], s.door.guards[src.Kind])
 		if err != nil {
 			return fmt.Errorf("%s.listen: %w", src.Kind, err)
 		}
 		s.listeners = append(s.listeners, sourceListener{src, l})
 	}
 	return nil
+}
+
+// onPanic counts the panics of a source's datagrams.
+func (s *socketInput) onPanic(k source.Kind) func(v any, data []byte) {
+	return func(v any, data []byte) { s.core.Panics().Add(control.NewPanic(string(k)+" datagram", v, 0, data)) }
 }
 
 // drain is called by the collector when it has received all that it will
@@ -191,12 +214,6 @@ func (s *socketInput) close() error {
 	return errors.Join(errs...)
 }
 
-// Clock is part of core.Input: the fabric's time is the wall's.
-func (s *socketInput) Clock() api.Clock {
-	now := time.Now()
-	return api.Clock{Now: now, Wall: now, Mode: "serve", Pace: 1}
-}
-
 // Ready is part of core.Input.
 func (s *socketInput) Ready() error {
 	select {
@@ -205,72 +222,6 @@ func (s *socketInput) Ready() error {
 	default:
 		return nil
 	}
-}
-
-// runController is the controller's goroutine. It ends when the collector has
-// drained.
-func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup) error {
-	defer close(s.finished)
-	defer s.core.Loop.Close()
-	now := model.TimeOf(time.Now())
-	for {
-		select {
-		case <-s.drained:
-			sockets.Wait()
-			now := model.TimeOf(time.Now())
-			err := s.poll(now)
-			s.core.Controller.Flush()
-			s.core.Controller.Tick(now)
-			s.publishCounts()
-			return err
-		default:
-		}
-		s.core.Loop.RunPending()
-		wall := model.TimeOf(time.Now())
-		now = max(min(wall, now.Add(maxStride)), wall.Add(-maxLag))
-		s.core.Controller.SetWallClock(wall)
-		if err := s.poll(now); err != nil {
-			return err
-		}
-		s.core.Controller.Tick(now)
-		s.publishCounts()
-		s.core.Loop.Sleep(ctx, s.cfg.Controller.Step)
-	}
-}
-
-// maxStride is how far the controller's clock advances at once. A process that
-// was not scheduled has reports in its sockets that arrived in time: its clock
-// catches up gradually, so that they are read before they are too late.
-const maxStride = 10 * time.Millisecond
-
-// maxLag is how far the controller's clock may lag: under constant overload it
-// would never catch up.
-const maxLag = 2 * time.Second
-
-// poll hands the controller all reports that have arrived.
-func (s *socketInput) poll(now model.Time) error {
-	n := 0
-	c := s.core.Controller
-	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
-		c.IngestReport(now, id, data)
-		if n++; n%yieldEvery == 0 {
-			runtime.Gosched()
-			c.SetWallClock(model.TimeOf(time.Now())) // more has arrived meanwhile
-		}
-	})
-	if s.stream != nil {
-		s.stream.poll(func(at model.Time, id dta.ListID, data []byte) { c.IngestReport(min(at, now), id, data) })
-	}
-	return err
-}
-
-// yieldEvery is after how many reports the controller yields its core: Go would
-// let it run for 10 ms at a time, and an answer of the API waits for a core
-// several times.
-const yieldEvery = 32
-
-func (s *socketInput) publishCounts() {
-	s.counts.Store(&controllerCounts{s.core.Controller.Stats(), s.inbox.Lost()})
 }
 
 // receive reads the socket of a source.

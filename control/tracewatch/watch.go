@@ -47,6 +47,7 @@ type Partition struct {
 	through model.Time // periods before are flushed; written under both locks
 	view    trace.View // for filters of counters
 	m       mirror.Mirror
+	evicted uint64 // by the analyzers before Rewind
 }
 
 // Stats account for mirrors and traces.
@@ -77,9 +78,8 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 	for range cfg.Analyzers {
 		feed := &Partition{w: w, through: math.MinInt64}
 		var err error
-		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keepTrace, Flush: w.addCounters, KeepAll: cfg.KeepAll})
-		if err != nil {
-			return nil, fmt.Errorf("tracewatch: %w", err)
+		if feed.a, err = w.newAnalyzer(); err != nil {
+			return nil, err
 		}
 		w.partitions = append(w.partitions, feed)
 	}
@@ -137,6 +137,21 @@ func (f *Partition) addMirror(now model.Time, m *mirror.Mirror) {
 	f.a.AddMirror(now, m)
 }
 
+// MirrorsLost says that mirrors of this partition were lost on their path to here, at
+// an instant of the collector's clock: traces that are open may lack some.
+func (f *Partition) MirrorsLost(now model.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.a.MirrorsLost(now)
+}
+
+// MirrorsLost says that mirrors of any partition were lost.
+func (w *Watch) MirrorsLost(now model.Time) {
+	for _, f := range w.partitions {
+		f.MirrorsLost(now)
+	}
+}
+
 // periodStart is when the period of an instant begins.
 func (w *Watch) periodStart(t model.Time) model.Time { return t - t%model.Time(w.cfg.Period) }
 
@@ -144,10 +159,15 @@ func (w *Watch) periodStart(t model.Time) model.Time { return t - t%model.Time(w
 // clock, and a period completes when every analyzer has passed its end.
 func (w *Watch) Advance(now model.Time) {
 	for _, f := range w.partitions {
-		f.mu.Lock()
-		f.advance(now)
-		f.mu.Unlock()
+		f.lockAndAdvance(now)
 	}
+}
+
+// lockAndAdvance releases the lock also when the analyzer panics.
+func (f *Partition) lockAndAdvance(now model.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance(now)
 }
 
 // advance closes and flushes what is due. The partition's lock is held.
@@ -164,14 +184,18 @@ func (f *Partition) advance(now model.Time) {
 // Trace.CloseAfter, if no more mirrors can arrive.
 func (w *Watch) Finish() {
 	for _, f := range w.partitions {
-		f.mu.Lock()
-		f.a.Stop()
-		w.mu.Lock()
-		f.through = math.MaxInt64
-		w.closePeriods()
-		w.mu.Unlock()
-		f.mu.Unlock()
+		f.finish()
 	}
+}
+
+func (f *Partition) finish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.a.Stop()
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.through = math.MaxInt64
+	f.w.closePeriods()
 }
 
 // keepTrace is called by analyzers.
@@ -230,6 +254,7 @@ func (w *Watch) completePeriod(p *Period) {
 		w.periods = slices.Delete(w.periods, 0, extra)
 	}
 	w.evaluatePeriod(p)
+	p.judge = nil // the window has it; periods are kept for longer
 	if w.out.Period != nil {
 		w.out.Period(p)
 	}
@@ -289,6 +314,16 @@ func (w *Watch) Findings() []trace.Finding {
 	return slices.Clone(w.findings)
 }
 
+// Evicted returns how many traces were closed before their time.
+func (w *Watch) Evicted() (n uint64) {
+	for _, f := range w.partitions {
+		f.mu.Lock()
+		n += f.evicted + f.a.Stats().Evicted
+		f.mu.Unlock()
+	}
+	return n
+}
+
 // Stats returns the present counts.
 func (w *Watch) Stats() Stats {
 	s := Stats{Kept: map[Class]uint64{}, Evicted: map[Class]uint64{}}
@@ -304,6 +339,7 @@ func (w *Watch) Stats() Stats {
 		s.Open += one.Open
 		s.Closed += one.Closed
 		s.Stats.Evicted += one.Evicted
+		s.Unproven += one.Unproven
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,50 @@
+package flowwatch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// accept refuses flowsets of switches and ports that the fabric does not have, and
+// such with totals that the switch cannot have counted.
+func (w *Watch) accept(h *flowset.Header) error {
+	if !w.fabric.HasNode(h.Switch) || !w.fabric.Node(h.Switch).Role.IsSwitch() ||
+		h.Scope != 0 && w.fabric.Node(h.Switch).Port(h.Scope) == nil {
+		return flows.ErrUnknown
+	}
+	if most := &w.most[h.Switch]; h.Counts.Packets > most.Packets || h.Counts.Bytes > most.Bytes {
+		return flows.ErrImplausible
+	}
+	return nil
+}
+
+// slotCapacities returns, by node, more than what its ports can carry in one slot.
+// Counts below it cannot overflow when those of many slots are added up.
+func slotCapacities(f *topo.Fabric, slot time.Duration) []flowset.Counts {
+	list := make([]flowset.Counts, len(f.Nodes()))
+	for i := range f.Nodes() {
+		rate := 0.0
+		for _, p := range f.Nodes()[i].Ports {
+			rate += float64(p.Rate)
+		}
+		// Twice the rate, and what buffers may release at once. No packet is
+		// shorter than 32 bytes.
+		n := min(2*rate/8*slot.Seconds()+64e6, 1<<52)
+		list[i] = flowset.Counts{Bytes: uint64(n), Packets: uint64(n / 32)}
+	}
+	return list
+}
+
+// clearUnknownPorts makes ports that a switch does not have unknown ones.
+func (w *Watch) clearUnknownPorts(d *flows.Decoded) {
+	ports := model.PortID(len(w.fabric.Node(d.Switch).Ports))
+	for i := range d.Records {
+		if r := &d.Records[i]; r.In > ports || r.Out > ports {
+			r.In, r.Out = min(r.In, ports+1)%(ports+1), min(r.Out, ports+1)%(ports+1)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package serve
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Clock is part of core.Input: the fabric's time is the wall's, without its steps.
+func (s *socketInput) Clock() api.Clock {
+	return api.Clock{Now: time.Unix(0, int64(s.clock.Now())), Wall: s.wall(), Mode: "serve", Pace: 1}
+}
+
+// runController is the controller's goroutine. It ends when the collector has
+// drained.
+func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup) error {
+	defer close(s.finished)
+	defer s.core.Loop.Close()
+	now := s.clock.Now()
+	for {
+		select {
+		case <-s.drained:
+			sockets.Wait()
+			now := max(now, s.clock.Now())
+			err := s.poll(now)
+			s.core.Controller.Flush()
+			s.core.Controller.Tick(now)
+			s.publishCounts()
+			return err
+		default:
+		}
+		s.core.Loop.RunPending()
+		if s.clock.Follow(s.core.Controller) {
+			now = s.clock.Now()
+		}
+		wall := s.clock.Now()
+		now = max(now, min(wall, now.Add(maxStride)), wall.Add(-maxLag))
+		s.core.Controller.SetWallClock(wall)
+		if err := s.poll(now); err != nil {
+			return err
+		}
+		s.core.Controller.Tick(now)
+		s.publishCounts()
+		s.core.Loop.Sleep(ctx, s.cfg.Controller.Step)
+	}
+}
+
+// maxStride is how far the controller's clock advances at once. A process that
+// was not scheduled has reports in its sockets that arrived in time: its clock
+// catches up gradually, so that they are read before they are too late.
+const maxStride = 10 * time.Millisecond
+
+// maxLag is how far the controller's clock may lag: under constant overload it
+// would never catch up.
+const maxLag = 2 * time.Second
+
+// poll hands the controller all reports that have arrived.
+func (s *socketInput) poll(now model.Time) error {
+	n := 0
+	c := s.core.Controller
+	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
+		c.IngestReport(now, id, data)
+		if n++; n%yieldEvery == 0 {
+			runtime.Gosched()
+			s.beats.Add(1)
+			c.SetWallClock(s.clock.Now()) // more has arrived meanwhile
+		}
+	})
+	s.inbox.TakeOverwritten(func(id dta.ListID, _ uint64) { c.NoteOverwritten(now, id) })
+	if s.dropped.grew(now, s.countDropped) {
+		c.NoteDropped(now)
+	}
+	if s.stream != nil {
+		s.stream.poll(func(at model.Time, id dta.ListID, data []byte) { c.IngestReport(min(at, now), id, data) })
+	}
+	return err
+}
+
+// yieldEvery is after how many reports the controller yields its core: Go would
+// let it run for 10 ms at a time, and an answer of the API waits for a core
+// several times.
+const yieldEvery = 32
+
+func (s *socketInput) publishCounts() {
+	s.beats.Add(1)
+	s.counts.Store(&controllerCounts{s.core.Controller.Stats(), s.inbox.Lost()})
+}
+
+// Progress is part of core.ProgressReporter.
+func (s *socketInput) Progress() []core.Progress {
+	select {
+	case <-s.drained: // what is left takes as long as it takes
+		return nil
+	default:
+	}
+	c := s.counts.Load()
+	read := c.lost + c.stats.UnknownList
+	for _, n := range c.stats.Reports {
+		read += n
+	}
+	list := []core.Progress{
+		{Stage: "analyzers", Waiting: 1, Done: s.beats.Load()},
+		{Stage: "slots", Waiting: c.stats.FlowsetsWaiting, Unit: "flowset", Done: c.stats.Slots},
+	}
+	if s.stream == nil { // the controller's counts are those of both sources
+		stored := s.collector.Stored()
+		list = append(list, core.Progress{Stage: "memory", Waiting: stored - min(stored, read), Unit: "report", Done: read})
+	} else {
+		st := s.stream.stream.Stats()
+		list = append(list, core.Progress{Stage: "readers", Waiting: st.Waiting, Unit: "report", Done: st.Delivered})
+	}
+	if s.recorder != nil {
+		st := s.recorder.Stats()
+		list = append(list, core.Progress{Stage: "recording", Waiting: uint64(st.Waiting), Unit: "datagram", Done: st.Written + st.Failed + st.Shed})
+	}
+	return list
+}
+
+// Alerts is part of core.AlertingInput.
+func (s *socketInput) Alerts() []string {
+	if a := s.clock.Alert(); a != "" {
+		return []string{a}
+	}
+	return nil
+}

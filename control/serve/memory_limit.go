@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/flowfindings"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/stream/inproc"
+)
+
+// MemoryShare is one bound of what a service holds of outside input. The table of
+// docs/serve.md has all of them.
+type MemoryShare struct {
+	Name   string
+	Key    string // of the setting that changes it; empty: it is fixed
+	Bytes  model.Bytes
+	Beyond string // what happens with more
+	native bool   // not of the Go heap: mapped, the kernel's or DuckDB's
+}
+
+// Sizes that bounds in numbers are counted with. TestTrackedFlowTakesItsSize measures
+// that of a flow; TestMemoryLimitHoldsInFloods compares the sum with a process.
+const (
+	trackedSize    = 2 * model.KiB   // of a flow: its losses, size, load and balance
+	connectionSize = 64 * model.KiB  // of a connection: buffers, TLS and its goroutines
+	answerSize     = model.MiB       // of an answer of 2,000 records
+	streamSize     = model.MiB       // of an event stream: the changes that wait for it
+	findingSize    = 40              // of a flow in a finding
+	duckOverhead   = 100 * model.MiB // of DuckDB's allocator
+)
+
+// memoryShares are all bounds of a service of a fabric.
+func memoryShares(c *Config, f *fabric) []MemoryShare {
+	a, findings, stream := api.DefaultConfig(), flowfindings.DefaultConfig(), inproc.DefaultConfig()
+	dta, states := c.DTA(), coverage.DefaultConfig(f.routes.Fabric())
+	list := []MemoryShare{
+		{"kernel receive buffers of DTA sockets", "dta.receive_buffer", dta.ReceiveBuffer * model.Bytes(max(dta.Workers, 1)), "the newest datagram is dropped", true},
+		{"lists of reports in memory", "topology", model.Bytes(f.memory().Size()), "the oldest entry is overwritten", true},
+		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
+		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
+		{"flows that are followed from slot to slot", "controller.max_flows", model.Bytes(f.maxFlows(c)) * trackedSize, "further flows are counted, not followed", false},
+		{"traces: open, kept and counted", "controller.trace_memory", c.Controller.TraceMemory, "the trace that was quiet for longest is closed; the oldest of the largest class is evicted", false},
+		{"epochs: snapshots, answers and graphs", "controller.diagnosis_memory", c.Controller.DiagnosisMemory, "the switch that holds most loses its oldest snapshot; the oldest detection is evicted", false},
+		{"log of flow findings", "", model.Bytes(5 * findings.MaxRows * findings.MaxFlows * findingSize), "the finding that ended first is evicted", false},
+		{"labels of ports", "topology", states.Memory(), "the oldest is forgotten", false},
+		{"verdicts, drawings, incidents, probes, marks, reporters, sources", "", 64 * model.MiB, "the oldest is forgotten; a new one is refused and counted", false},
+		{"queue of the recording", "record.queue", c.recordMemory(), "the newest report is not recorded", false},
+		{"records that wait for the store", "store.queue", core.QueueMemory(c.Store.Queue), "records are shed by kind", false},
+		{"newest records", "store.hot", c.Store.Hot, "older ones are read from the file", false},
+		{"DuckDB", "store.memory", c.Store.Memory + duckOverhead, "queries spill to disk, or fail", true},
+		{"connections of the API", "api.max_connections", model.Bytes(c.API.MaxConnections) * connectionSize, "refused, or the oldest idle one is closed", false},
+		{"answers of the API", "", model.Bytes(a.MaxRequests) * answerSize, "503 with Retry-After", false},
+		{"event streams of the API", "", model.Bytes(a.MaxClients) * streamSize, "503; a stream that does not keep up is closed", false},
+		{"program, stacks and the topology", "", 128*model.MiB + model.Bytes(len(f.routes.Fabric().Nodes()))*64*model.KiB, "", false},
+	}
+	return list
+}
+
+// recordMemory is the queue of the recording, with the copy that is being written.
+func (c *Config) recordMemory() model.Bytes {
+	if c.Record.Path == "" {
+		return 0
+	}
+	return 2 * c.Record.Queue
+}
+
+// heapLimit is what is left of a limit for the Go heap.
+func heapLimit(limit model.Bytes, shares []MemoryShare) model.Bytes {
+	for i := range shares {
+		if shares[i].native {
+			limit -= shares[i].Bytes
+		}
+	}
+	return limit
+}
+
+// limitHeap makes the garbage collector keep to a limit, or to a lower one that the
+// environment has set, until restore is called.
+func limitHeap(limit model.Bytes) (restore func()) {
+	before := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(before, int64(limit)))
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// memoryLimit returns the limit of the process: the configured one, or the sum of all
+// shares and what the garbage collector needs between two collections. An error
+// names the largest shares whose settings can be lowered.
+func memoryLimit(configured model.Bytes, shares []MemoryShare) (model.Bytes, error) {
+	sum, heap := model.Bytes(0), model.Bytes(0)
+	for i := range shares {
+		sum += shares[i].Bytes
+		if !shares[i].native {
+			heap += shares[i].Bytes
+		}
+	}
+	if configured == 0 {
+		return sum + heap/4, nil
+	}
+	if configured >= sum {
+		return configured, nil
+	}
+	list := slices.DeleteFunc(slices.Clone(shares), func(s MemoryShare) bool { return s.Key == "" || s.Key == "topology" })
+	slices.SortStableFunc(list, func(a, b MemoryShare) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+	var lower []string
+	for _, s := range list[:min(3, len(list))] {
+		lower = append(lower, fmt.Sprintf("%s (%v)", s.Key, s.Bytes))
+	}
+	return 0, bad("memory.limit", "%v, but the bounds of this service add up to %v: raise it, or lower %s",
+		configured, sum, strings.Join(lower, ", "))
+}
