@@ -20,7 +20,7 @@ var dtaSuite = Suite{
 	run: func(ctx context.Context) ([]Result, error) {
 		var results []Result
 		for _, measure := range []func(context.Context) ([]Result, error){
-			compareKeyWrite, comparePostcards, compareAppend, compareIncrement, compareWirePeers,
+			compareKeyWrite, comparePostcards, compareAppend, compareIncrement, compareWirePeers, compareMAC,
 		} {
 			r, err := measure(ctx)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
@@ -117,8 +118,47 @@ func wireRows() []byte {
 // switches. The reporter waits rather than overrun the collector's queue, so
 // every report counts.
 func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inserter, error) {
+	all, err := pack(rows, size)
+	if err != nil {
+		return nil, err
+	}
+	l, err := openLoopback(ctx, offload, nil)
+	if err != nil {
+		return nil, err
+	}
+	var seq dta.Seq
+	per := (wireReports + len(all) - 1) / len(all) // reports of a datagram
+	return &inserter{
+		insert: func(from, to int) error {
+			datagrams := all[from/per : (to+per-1)/per]
+			return l.send(datagrams, per, func(d []byte) error {
+				var h dta.Header
+				if _, err := h.Parse(d); err != nil {
+					return err
+				}
+				h.Seq = seq
+				h.AppendTo(d[:0])
+				seq += dta.Seq(h.Count)
+				return nil
+			})
+		},
+		close: l.close,
+	}, nil
+}
+
+// loopback is a collector with one worker and a socket that sends to it.
+type loopback struct {
+	c      *collector.Collector
+	out    *udp.Conn
+	cancel context.CancelFunc
+	done   chan error
+	sent   uint64 // reports
+}
+
+func openLoopback(ctx context.Context, offload bool, gate translate.Gate) (*loopback, error) {
 	cfg := collector.DefaultConfig()
 	cfg.Listen, cfg.Status, cfg.Offload = netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, offload
+	cfg.Gate = gate
 	// The default memory of weft collect for 4-byte values.
 	cfg.Memory = collector.MemoryConfig{KeyWrites: collector.DefaultMemory().KeyWrites[:1]}
 	c, err := collector.New(ctx, cfg, slog.New(slog.DiscardHandler))
@@ -131,58 +171,53 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 		return nil, errors.Join(err, c.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	all, err := pack(rows, size)
-	if err != nil {
-		cancel()
-		return nil, errors.Join(err, <-done, out.Close())
+	l := &loopback{c: c, out: out, cancel: cancel, done: make(chan error, 1)}
+	go func() { l.done <- c.Run(ctx) }()
+	return l, nil
+}
+
+func (l *loopback) close() {
+	l.cancel()
+	<-l.done
+	_ = l.out.Close()
+}
+
+func (l *loopback) stored() uint64 { return l.c.Status().Stored() }
+
+// send sends datagrams of at most per reports, each after ready has seen it, and
+// waits until all are stored.
+func (l *loopback) send(datagrams [][]byte, per int, ready func([]byte) error) error {
+	// Reports in flight: as many as 16384 datagrams hold, which the kernel's queue
+	// can hold. Packed, that is a whole round.
+	ahead := uint64(16384 * per)
+	known := l.stored()
+	for i := 0; i < len(datagrams); {
+		end := min(i+64, len(datagrams))
+		for _, d := range datagrams[i:end] {
+			if err := ready(d); err != nil {
+				return err
+			}
+			l.sent += uint64(binary.BigEndian.Uint16(d[2:])) // the header's count
+		}
+		for i < end {
+			n, err := l.out.Send(l.c.Addr(), datagrams[i:end]...)
+			if err != nil && !errors.Is(err, unix.EAGAIN) {
+				return err
+			}
+			i += n
+		}
+		for l.sent-known > ahead {
+			if known = l.stored(); l.sent-known > ahead {
+				time.Sleep(20 * time.Microsecond)
+			}
+		}
 	}
-	var seq dta.Seq
-	sent := uint64(0)
-	stored := func() uint64 { return c.Status().Stored() }
-	return &inserter{
-		insert: func(from, to int) error {
-			per := (wireReports + len(all) - 1) / len(all) // reports of a datagram
-			datagrams := all[from/per : (to+per-1)/per]
-			// Reports in flight: as many as 16384 datagrams hold, which the
-			// kernel's queue can hold. Packed, that is a whole round.
-			ahead := uint64(16384 * per)
-			known := stored()
-			for i := 0; i < len(datagrams); {
-				end := min(i+64, len(datagrams))
-				for _, d := range datagrams[i:end] {
-					var h dta.Header
-					if _, err := h.Parse(d); err != nil {
-						return err
-					}
-					h.Seq = seq
-					h.AppendTo(d[:0])
-					seq += dta.Seq(h.Count)
-					sent += uint64(h.Count)
-				}
-				for i < end {
-					n, err := out.Send(c.Addr(), datagrams[i:end]...)
-					if err != nil && !errors.Is(err, unix.EAGAIN) {
-						return err
-					}
-					i += n
-				}
-				for sent-known > ahead {
-					if known = stored(); sent-known > ahead {
-						time.Sleep(20 * time.Microsecond)
-					}
-				}
-			}
-			for deadline := time.Now().Add(10 * time.Second); stored() < sent; time.Sleep(20 * time.Microsecond) {
-				if time.Now().After(deadline) {
-					return fmt.Errorf("%d of %d reports are missing: %+v", sent-stored(), sent, c.Status().Losses())
-				}
-			}
-			return nil
-		},
-		close: func() { cancel(); <-done; _ = out.Close() },
-	}, nil
+	for deadline := time.Now().Add(10 * time.Second); l.stored() < l.sent; time.Sleep(20 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d of %d reports are missing: %+v", l.sent-l.stored(), l.sent, l.c.Status().Losses())
+		}
+	}
+	return nil
 }
 
 // pack encodes rows as Key-Write reports with one copy, as the other stores keep

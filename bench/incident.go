@@ -143,7 +143,7 @@ func (p ports) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 
 // assembleReports assembles the reports.
 func (in *incident) assembleReports() (*provenance.Evidence, error) {
-	c, err := provenance.NewCollector(1)
+	c, err := provenance.NewCollector(provenance.DefaultConfig(1))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,6 +39,7 @@ type collectFlags struct {
 	slowPaths      []string
 	prototype      bool
 	recordSize     string
+	access         accessFlags
 }
 
 func (a *app) collectCommand() *cobra.Command {
@@ -57,6 +58,7 @@ the status address (/status, /metrics) and in weft collect status.
 
 With --rocev2 translators (weft translate, or a switch) write the memories over
 RDMA: the address receives RoCEv2 packets as an RDMA NIC would, and no reports.
+With --keys they must prove their key, which beyond loopback is demanded.
 
 Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 64 lists of events and 64 lists of whole datagrams.`,
@@ -64,15 +66,22 @@ Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
   weft collect --key-write 4=1GiB --lists 1024:8:65536
   weft collect --prototype --listen 0.0.0.0:40040
   weft collect --rocev2 127.0.0.1:4791
+  weft collect --rocev2 10.0.0.51:4791 --control 10.0.0.51:1337 --keys weft.keys --allow 10.0.0.0/24
+  weft collect --listen 10.0.0.51:40040 --topology fabric.yaml --keys weft.keys --require mac
   weft collect status`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			access, err := f.access.open(&cfg, f.roce == "", log)
+			if err != nil {
+				return err
+			}
 			if err := errors.Join(f.apply(&cfg), f.applyRecord(&record)); err != nil {
 				return usageError{err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runCollector(ctx, cfg, record, cmd.ErrOrStderr())
+			return runCollector(ctx, cfg, record, access, log)
 		},
 	}
 	fl := cmd.Flags()
@@ -96,6 +105,9 @@ Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 		"rotate the recording at this size; 0 disables rotation")
 	fl.IntVar(&record.Keep, "record-keep", record.Keep, "number of rotated files to keep; 0 keeps all")
 	fl.BoolVar(&record.Rejected, "record-rejected", false, "also record rejected datagrams")
+	fl.BoolVar(&cfg.Unauthenticated, "allow-unauthenticated", false,
+		"with --rocev2 beyond loopback: admit translators without keys")
+	f.access.register(fl)
 	cmd.AddCommand(a.collectStatusCommand())
 	return cmd
 }
@@ -105,8 +117,7 @@ const slowPathsHelp = "append paths whose hop values sum to more than ABOVE to a
 
 // runCollector runs a collector or translator until ctx ends. With a record path
 // it also records what it receives.
-func runCollector(ctx context.Context, cfg collector.Config, record capture.Config, stderr io.Writer) error {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+func runCollector(ctx context.Context, cfg collector.Config, record capture.Config, access *access, log *slog.Logger) error {
 	var c *collector.Collector
 	recorded := func() error { return nil }
 	if record.Path != "" {
@@ -136,7 +147,13 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 	}
 	log.Info("ready", "listen", c.Addr(), "status", c.StatusAddr(), "control", c.Control(), "dir", cfg.Memory.Dir,
 		"collectors", cfg.Collectors)
-	return errors.Join(c.Run(ctx), recorded())
+	reloading, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { access.reloadKeys(reloading, log) })
+	err = c.Run(ctx)
+	end()
+	wg.Wait()
+	return errors.Join(err, recorded())
 }
 
 // applyRecord parses the recording's flags into r.

@@ -87,7 +87,7 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if f.query.After != "" { // the range is that of the page
 		r = api.Range{From: page.CoveredFrom, To: page.CoveredTo}
 	}
-	if out.Findings, err = t.FlowFindings(cmd.Context(), r); err != nil {
+	if out.Findings, err = t.AllFlowFindings(cmd.Context(), r); err != nil {
 		return t.explain(err)
 	}
 	if out.Incidents, err = t.runIncidents(cmd.Context()); err != nil {

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 			"retry":     retry,
 			"until":     until,
 			"memory":    memory,
-			"storefile": storeFile,
+			"storefile": storeFile, "damagefile": damageFile,
 			"recording": recording,
 		},
 	})

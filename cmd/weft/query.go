@@ -16,6 +16,13 @@ import (
 )
 
 func (a *app) queryCommand() *cobra.Command {
+	all := []*cobra.Command{a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand()}
+	for _, cmd := range all {
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			return region.Guard(func() error { return run(cmd, args) })
+		}
+	}
 	return commandGroup(&cobra.Command{
 		Use:   "query",
 		Short: "Query a collector's memory files",
@@ -29,7 +36,7 @@ that a reported key has no answer (EMPTY), or a wrong one (WRONG).`,
   weft query postcard postcarding.weft 0x0a000002 --copies 2
   weft query list append-0.weft 7 --newest 10
   weft query count key-increment.weft 10.0.0.2 --copies 2`,
-	}, a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand())
+	}, all...)
 }
 
 // openMemory maps a memory file read-only. A missing or foreign file is a usage

@@ -15,10 +15,13 @@ import (
 
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/keyfile"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/topo/file"
+	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // replayFlags are the flags of weft replay.
@@ -28,6 +31,7 @@ type replayFlags struct {
 	store    string
 	spans    []string
 	to       map[source.Kind]*string // destinations, by flag
+	keys     string
 	speed    string
 }
 
@@ -47,15 +51,17 @@ it also keeps them in a DuckDB file for weft store and weft serve. The exit code
 3 if there is an incident of severity warning or critical.
 
 With --to the reports are sent to a running weft serve, at the speed of the recording
-or --speed times as fast. Reports keep their timestamps: weft serve treats old
-ones as late.
+or --speed times as fast. Reports keep their timestamps: weft serve rejects those that
+are older than its controller.time_window. Where it requires MACs (dta.require), --keys
+and --topology sign the reports as their reporters would.
 
 Without any of these it prints a summary of the files.`,
 		Example: `  weft replay reports.pcapng
   weft replay reports.pcapng --config /etc/weft/serve.yaml --store replay.duckdb
   weft replay mirrors.pcap --topology fabric.yaml -o json
   weft replay --span leaf0=leaf0.pcap --span spine1=spine1.pcap --topology fabric.yaml
-  weft replay reports*.pcapng --to udp://127.0.0.1:40040 --speed max`,
+  weft replay reports*.pcapng --to udp://127.0.0.1:40040 --speed max
+  weft replay reports.pcapng --to udp://127.0.0.1:40040 --keys weft.keys --topology fabric.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -67,6 +73,7 @@ Without any of these it prints a summary of the files.`,
 	for _, src := range udpSources() {
 		f.to[src.Kind] = fl.String(sendFlag(src.Kind), "", "send "+src.Title+" to this address, udp://HOST:PORT")
 	}
+	fl.StringVar(&f.keys, "keys", "", "with --to: key file; DTA reports are signed anew with their reporters' keys; needs --topology for their ids")
 	fl.StringVar(&f.speed, "speed", "1", "with --to: recorded seconds per real second, or max")
 	return cmd
 }
@@ -81,8 +88,10 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	cmd.SetContext(ctx)
 	analyse := f.config != "" || f.topology != ""
 	switch send := f.sends(); {
-	case send && (analyse || f.store != ""):
-		return usagef("the flags --to… send reports to a service, and cannot be combined with --config, --topology or --store")
+	case (f.keys != "") != (send && f.topology != ""):
+		return usagef("--keys, --to and --topology together sign reports; --topology without --to analyses them")
+	case send && (f.config != "" || f.store != ""):
+		return usagef("the flags --to… send reports to a service, and cannot be combined with --config or --store")
 	case !send && cmd.Flags().Changed("speed"):
 		return usagef("--speed needs --to or another --to-KIND; an analysis runs as fast as possible")
 	case !analyse && f.store != "":
@@ -144,6 +153,11 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 			return usagef("--speed %q, want a number above 0, or max", f.speed)
 		}
 	}
+	if f.keys != "" {
+		if cfg.Key, err = reporterKeys(f.topology, f.keys); err != nil {
+			return usageError{err}
+		}
+	}
 	def := serve.DefaultConfig()
 	in, err := capture.Open(def.Ports(), inputs...)
 	if err != nil {
@@ -174,6 +188,25 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span),
 		model.FormatDuration(time.Since(start)))
 	return err
+}
+
+// reporterKeys returns the key that each node of a topology signs with, or nil.
+func reporterKeys(topology, path string) (func(model.NodeID) *dta.MAC, error) {
+	doc, err := file.Read(topology)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyfile.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	macs := map[model.NodeID]*dta.MAC{}
+	for _, n := range doc.Fabric.Nodes() {
+		if list := keys.Keys(n.Name); len(list) > 0 {
+			macs[n.ID] = dta.NewMAC(list[0].ID, list[0].Secret[:])
+		}
+	}
+	return func(id model.NodeID) *dta.MAC { return macs[id] }, nil
 }
 
 // udpSources are the sources whose reports can be sent.

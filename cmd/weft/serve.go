@@ -105,6 +105,7 @@ All sockets listen on loopback by default.`,
 func storeConfig(cfg *serve.Config) embedded.Config {
 	c := embedded.DefaultConfig()
 	c.Retention, c.MaxSize, c.Memory, c.CacheSize = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
+	c.Repair = cfg.Store.Repair
 	return c
 }
 
@@ -130,7 +131,9 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if _, err := dryRun(&cfg); err != nil {
 		return err
 	}
-	store, err := embedded.Open(cfg.Store.Path, storeConfig(&cfg))
+	records := storeConfig(&cfg)
+	records.Log = log
+	store, err := embedded.Open(cfg.Store.Path, records)
 	if err != nil {
 		return err
 	}

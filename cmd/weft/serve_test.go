@@ -199,7 +199,7 @@ func mirrors(t *testing.T, to string, from, n int) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	w := dta.NewWriter(1, dta.Seq(from))
+	w := dta.NewWriter(16, dta.Seq(from))
 	list := control.DefaultListPlan(36).Mirrors.First // of servedFabric
 	for i := from; i < from+n; i++ {
 		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)

@@ -19,12 +19,12 @@ import (
 func (a *app) storeCommand() *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "store",
-		Short: "Inspect and export a store file",
-		Long: `Inspect and export a store file.
+		Short: "Inspect, check, repair and export a store file",
+		Long: `Inspect, check, repair and export a store file.
 
 Only one process can open a file: stop the one that writes it, or query its API.
 A file of an older schema version is upgraded.`,
-	}, a.storeInfoCommand(), a.storeExportCommand())
+	}, a.storeInfoCommand(), a.storeCheckCommand(), a.storeRepairCommand(), a.storeExportCommand())
 }
 
 func (a *app) storeInfoCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,4 +25,16 @@ func storeFile(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(s.Append(context.Background(), &b))
 	ts.Check(s.Close())
+}
+
+// damageFile overwrites the start of a file, and so a database's header.
+func damageFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damagefile FILE")
+	}
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+	ts.Check(err)
+	_, err = f.WriteAt(make([]byte, 64), 0)
+	ts.Check(err)
+	ts.Check(f.Close())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os/signal"
 	"syscall"
@@ -24,8 +25,12 @@ one or more collectors over RoCEv2, as the last-hop switch does in the paper. Ke
 and lists are hashed over the collectors.
 
 The translator connects to weft collect --rocev2 and reconnects after either side
-restarts. While a collector is overloaded, reports are NACKed to their reporters.`,
+restarts. While a collector is overloaded, reports are NACKed to their reporters.
+
+With --keys translator and collector prove to each other that they have the key of
+--name. With --topology the keys of its nodes verify the reports received, too.`,
 		Example: `  weft translate --to 127.0.0.1:1337
+  weft translate --to 10.0.0.51:1337 --source 10.0.0.1:0 --name translator0 --keys weft.keys
   weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --source 10.0.0.1:4791 --listen 10.0.0.1:40040`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,22 +42,28 @@ restarts. While a collector is overloaded, reports are NACKed to their reporters
 					return usagef("--to %q, want HOST:PORT", to)
 				}
 			}
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			access, err := f.access.open(&cfg, true, log)
+			if err != nil {
+				return err
+			}
 			if err := errors.Join(f.apply(&cfg), addrPort("source", source, &cfg.Source)); err != nil {
 				return usageError{err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runCollector(ctx, cfg, capture.Config{}, cmd.ErrOrStderr())
+			return runCollector(ctx, cfg, capture.Config{}, access, log)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&cfg.Collectors, "to", nil, "--control address of a collector; repeatable")
-	fl.StringVar(&cfg.Name, "name", cfg.Name, "name of this translator; a second one of the same name replaces it")
+	fl.StringVar(&cfg.Name, "name", cfg.Name, "name of this translator; a second one of the same name replaces it if it proves its key, or without keys comes from its address")
 	fl.StringVar(&source, "source", source, "source address of RoCEv2 packets; a NIC replies to port 4791")
 	fl.StringVar(&f.listen, "listen", f.listen, "UDP address that receives reports")
 	fl.StringVar(&f.status, "status", "", "address that serves /status and /metrics; empty disables it")
 	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "number of sockets that share the port")
 	fl.Float64Var(&cfg.Rate, "rate", 0, "rate limit in reports/s, 0 for none; excess is NACKed to the reporter")
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
+	f.access.register(fl)
 	return cmd
 }
