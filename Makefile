@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console console-deps test unit fuzz bench lint fmt man clean
+.PHONY: help demo build console console-deps test unit fuzz siege bench lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,17 @@ unit: console-deps
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
+
+# A service that requires MACs, in chaos, attacked by one kind after the other, and then for
+# DURATION by all attackers at RATE datagrams/s: docs/security.md.
+DURATION ?= 1h
+RATE     ?= 10000
+RESULTS  ?= $(CURDIR)/dist/siege.json
+
+siege: ## Attack a service for DURATION (1h) beside an honest fabric, and check what it found
+	@mkdir -p $(dir $(RESULTS))
+	$(GO) test ./control/serve/siege -run '^Test(Chaos|EveryAttackFails|HostileHour)$$' -count=1 -timeout 0 -v -args \
+	  -siege -siege.duration=$(DURATION) -siege.rate=$(RATE) -siege.results=$(RESULTS)
 
 bench: build ## Benchmark Weft against comparable tools
 	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server

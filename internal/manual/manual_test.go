@@ -131,23 +131,31 @@ func TestCommentsNamePages(t *testing.T) {
 var (
 	span   = regexp.MustCompile("`([^`\n]+)`")
 	inTree = regexp.MustCompile(`^(analyze|bench|cmd|collect|console|control|dataplane|deploy|docs|examples|ingest|inhost|inswitch|internal|model|repro|scenario|scripts|sim|sketch|store|stream|topo|wire)/[\w./-]+$`)
-	ofTest = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]\w*$`)
+	ofTest = regexp.MustCompile(`^(.+/)?((?:Test|Fuzz|Benchmark)[A-Z]\w*)(?:/\w+)?$`)
 )
 
 // TestNamesAreThere checks files, packages and tests that pages name in
 // backquotes.
 func TestNamesAreThere(t *testing.T) {
-	var code strings.Builder
+	tests := map[string]string{} // the code of each package's tests
+	var all strings.Builder
 	for _, file := range files(t, "_test.go") {
-		code.WriteString(read(t, file))
+		tests[path.Dir(file)] += read(t, file)
+		all.WriteString(read(t, file))
 	}
-	tests := code.String()
 	n := 0
 	for _, page := range files(t, ".md") {
 		for _, m := range span.FindAllStringSubmatch(outsideBlocks(read(t, page)), -1) {
 			switch name := m[1]; {
 			case ofTest.MatchString(name):
-				if n++; !strings.Contains(tests, "func "+name+"(") {
+				// A test may be preceded by its package and followed by a subtest:
+				// topo/TestRoutes/ring.
+				test := ofTest.FindStringSubmatch(name)
+				in := all.String()
+				if test[1] != "" {
+					in = tests[strings.TrimSuffix(test[1], "/")]
+				}
+				if n++; !strings.Contains(in, "func "+test[2]+"(") {
 					t.Errorf("%s: there is no %s", page, name)
 				}
 			case inTree.MatchString(name):

@@ -14,7 +14,7 @@ import (
 // treat the second as a conflict.
 func (r *run) makeCollectors() error {
 	for range len(r.lab.thresholds) * len(r.lab.lengths) {
-		c, err := provenance.NewCollector(1 << 20)
+		c, err := provenance.NewCollector(provenance.DefaultConfig(1 << 20))
 		if err != nil {
 			return err
 		}

@@ -946,6 +946,8 @@ export interface components {
             imbalances: components["schemas"]["ECMPImbalance"][];
             /** @description Losses by link, most packets first */
             losses: components["schemas"]["LinkLoss"][];
+            /** @description Pass as after to get the next page; absent on the last page. Findings that change between two pages may be in both or in none */
+            next?: string;
             /**
              * Format: int64
              * @description Findings that the controller has evicted since it started; 0 if all of them ended before the range
@@ -1125,17 +1127,29 @@ export interface components {
         Health: {
             /** @description Problems and what to do about them, as text */
             alerts: string[];
+            /**
+             * Format: int64
+             * @description Recovered panics of reports and analyses
+             */
+            panics_total: number;
+            /** @description Addresses of refused reports, those with most refusals first, at most 20 */
+            refused_sources: components["schemas"]["RefusedSource"][];
             /** @description Switches that have stopped reporting, at most 100 */
             silent: string[];
             /** @description Kinds of reports received since the start */
             sources: components["schemas"]["SourceHealth"][];
             /** @description In pipeline order, from switch to store */
             stages: components["schemas"]["Stage"][];
-            /** @enum {string} */
-            state: "ok" | "degraded" | "failed";
+            /**
+             * @description stalled: a stage has work and makes no progress
+             * @enum {string}
+             */
+            state: "ok" | "degraded" | "stalled" | "failed";
             store: components["schemas"]["Storage"];
             /** Format: date-time */
             time: string;
+            /** @description Client addresses with the most wrong API tokens, at most 10, until 10 min after the last */
+            token_failures: components["schemas"]["TokenFailures"][];
             /** Format: int64 */
             uptime_ms: number;
         };
@@ -1854,6 +1868,20 @@ export interface components {
             /** @description Link probes: the port towards the link, by node and port number or interface name */
             link?: components["schemas"]["PortRef"];
         };
+        RefusedSource: {
+            address: string;
+            /**
+             * Format: int64
+             * @description Refused datagrams, or reports of an accepted one
+             */
+            datagrams_total: number;
+            /** @description What they were sent to: dta, int, erspan */
+            input: string;
+            /** @description The same by reason */
+            reasons: {
+                [key: string]: number;
+            };
+        };
         ResetEvent: {
             reason: string;
         };
@@ -1967,7 +1995,7 @@ export interface components {
             /** Format: int64 */
             queued: number;
             /** @enum {string} */
-            state: "ok" | "degraded" | "failed" | "idle";
+            state: "ok" | "degraded" | "stalled" | "failed" | "idle";
             title: string;
             /** @description Unit of the counters: reports, records, … */
             unit: string;
@@ -2045,6 +2073,17 @@ export interface components {
             text: string;
             /** Format: date-time */
             time: string;
+        };
+        TokenFailures: {
+            /** @description IPv4 address or IPv6 network of 64 bits */
+            address: string;
+            /** Format: int64 */
+            count: number;
+            /**
+             * Format: date-time
+             * @description By the clock of the controller's machine
+             */
+            last: string;
         };
         Topology: {
             links: components["schemas"]["Link"][];
@@ -2670,6 +2709,10 @@ export interface operations {
                 to?: string;
                 /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
                 last?: string;
+                /** @description Maximum number of items */
+                limit?: number;
+                /** @description Value of next from the previous page */
+                after?: string;
             };
             header?: never;
             path?: never;
