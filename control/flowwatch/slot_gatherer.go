@@ -74,7 +74,13 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 		clear(g.open)
 		g.startSlot(slot)
 	}
-	g.heard[sourceOf(fs)] = max(g.heard[sourceOf(fs)], slot)
+	source := sourceOf(fs)
+	if last, known := g.heard[source]; !known || last < slot {
+		if !known { // what it counted before its first report is not here
+			g.absent[source] = true
+		}
+		g.heard[source] = slot
+	}
 	if slot < g.next {
 		g.late++
 		g.discard(fs)
@@ -83,7 +89,7 @@ func (g *slotGatherer) addFlowset(now model.Time, fs *flows.Flowset) {
 	g.newest = max(g.newest, slot)
 	g.open[slot] = append(g.open[slot], fs)
 	if slot == g.next {
-		delete(g.absent, sourceOf(fs))
+		delete(g.absent, source)
 	}
 }
 

@@ -104,6 +104,35 @@ func TestGatherLooksAtAllBeforeItJudges(t *testing.T) {
 	}
 }
 
+// TestGatherMissesWhatANewReporterCountedBefore: a collector that starts while the
+// fabric runs hears of some switches first in later slots. Their silence in the
+// slots before says nothing about flows.
+func TestGatherMissesWhatANewReporterCountedBefore(t *testing.T) {
+	at := func(n int64) model.Time { return model.Time(n * int64(slot)) }
+	for _, given := range []bool{false, true} {
+		g := slotGatherer{length: slot, wait: 2}
+		g.addFlowset(0, set(1, at(0), slot))
+		first := int64(0)
+		if given { // the new reporter is heard of between two slots
+			g.addFlowset(0, set(1, at(1), slot))
+			g.takeSlot()
+			first = 1
+		}
+		g.addFlowset(0, set(2, at(first+1), slot))
+		g.addFlowset(0, set(1, at(first+1), slot))
+		if g.complete() {
+			t.Errorf("after another slot %v: slot %d is complete without switch 2", given, first)
+		}
+		if got := g.missing(); len(got) != 1 || got[0].sw != 2 {
+			t.Errorf("after another slot %v: slot %d misses %v; want switch 2", given, first, got)
+		}
+		g.takeSlot()
+		if got := g.missing(); len(got) != 0 || !g.complete() {
+			t.Errorf("after another slot %v: slot %d misses %v; want none", given, first+1, got)
+		}
+	}
+}
+
 func TestGatherCountsWhatItCannotPlace(t *testing.T) {
 	g := slotGatherer{length: slot, wait: 1}
 	at := func(n int64) model.Time { return model.Time(n * int64(slot)) }
