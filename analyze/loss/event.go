@@ -24,7 +24,7 @@ type Event struct {
 	Segment
 
 	Packets uint64 // lost
-	Sent    uint64 // counted at From in the same flowlet up to now
+	Sent    uint64 // counted at From in the same flowlet from FirstSlot up to now
 	// FirstSlot and LastSlot bound when the packets passed From. Clock
 	// offsets add up to one slot.
 	FirstSlot, LastSlot int64

@@ -28,12 +28,19 @@ type hop struct {
 	reported uint64
 	// provenLost: in every slot so far it was proven that no packet passed further.
 	provenLost bool
-	// missing is the number of packets that later hops lacked at the end of each
-	// slot since clean, the last slot at whose end none was missing: packets in
-	// flight and lost ones.
-	clean   int64
-	missing []uint64
+	// unreported are the ends of slots since clean, the last slot at whose end no
+	// packet was missing but reported losses. Missing packets are those in flight
+	// and lost ones.
+	clean      int64
+	sent       uint64 // of packets, those up to the end of clean
+	unreported []slotEnd
+	// firstLoss and lastLoss bound the reported losses.
+	firstLoss, lastLoss int64
 }
+
+// slotEnd is what a hop had counted at the end of a slot, and how many of those
+// packets later hops lacked.
+type slotEnd struct{ packets, missing uint64 }
 
 // maxDated bounds the slots over which a loss is dated; a longer span of
 // continuous traffic is dated by its last ones.
@@ -155,29 +162,51 @@ func (fl *flowlet) isLastHop(i int) bool {
 
 // noteMissing records the packets missing after a hop at the end of a slot.
 func (h *hop) noteMissing(slot int64, after uint64) {
-	if h.packets <= after {
-		h.clean, h.missing = slot, h.missing[:0]
+	if h.packets <= after+h.reported {
+		h.clean, h.sent, h.unreported = slot, h.packets, h.unreported[:0]
 		return
 	}
-	if len(h.missing) == maxDated {
-		h.clean++
-		h.missing = append(h.missing[:0], h.missing[1:]...)
+	if len(h.unreported) == maxDated {
+		h.forgetSlots(1)
 	}
-	h.missing = append(h.missing, h.packets-after)
+	h.unreported = append(h.unreported, slotEnd{h.packets, h.packets - after})
 }
 
-// lossSlots returns the slots in which lost packets passed a hop: after the last
-// slot at whose end none was missing, and until as many were missing as are lost
-// in the end.
-func (h *hop) lossSlots(lost uint64) (first, last int64) {
+// forgetSlots makes the n-th slot since clean the clean one.
+func (h *hop) forgetSlots(n int) {
+	if n > 0 {
+		h.clean, h.sent = h.clean+int64(n), h.unreported[n-1].packets
+		h.unreported = append(h.unreported[:0], h.unreported[n:]...)
+	}
+}
+
+// reportLoss adds lost packets to the reported ones. It returns the slots in which
+// they passed the hop, and how many packets did so from the first of these slots on.
+// The earliest losses are reported first: these are from after the last slot at whose
+// end no more were missing than had been reported, and until as many were missing
+// as are reported now.
+func (h *hop) reportLoss(lost uint64) (first, last int64, sent uint64) {
+	resolved := 0
+	for i, end := range h.unreported {
+		if end.missing <= h.reported {
+			resolved = i + 1
+		}
+	}
+	h.forgetSlots(resolved)
+	none := h.reported == 0
+	h.reported += lost
 	first = h.clean + 1
 	last = first
-	for i, missing := range h.missing {
-		if missing < lost {
+	for i, end := range h.unreported {
+		if end.missing < h.reported {
 			last = first + int64(i) + 1
 		}
 	}
-	return first, last
+	if none {
+		h.firstLoss, h.lastLoss = first, last
+	}
+	h.firstLoss, h.lastLoss = min(h.firstLoss, first), max(h.lastLoss, last)
+	return first, last, h.packets - h.sent
 }
 
 // earlyLosses reports losses of a flowlet that continues. Packets that a hop
@@ -257,10 +286,8 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 
 // lossEvent reports a loss after a hop.
 func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
-	h := &fl.hops[i]
-	h.reported += lost
-	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, Sent: h.packets, FoundSlot: slot, Final: final}
-	e.FirstSlot, e.LastSlot = h.lossSlots(h.reported)
+	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, FoundSlot: slot, Final: final}
+	e.FirstSlot, e.LastSlot, e.Sent = fl.hops[i].reportLoss(lost)
 	return e
 }
 

@@ -81,11 +81,10 @@ func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
 		l.Sent += h.packets
 		l.sizes = append(l.sizes, h.packets)
 		if h.reported > 0 {
-			first, last := h.lossSlots(h.reported)
 			if l.Lost == 0 {
-				l.FirstSlot, l.LastSlot = first, last
+				l.FirstSlot, l.LastSlot = h.firstLoss, h.lastLoss
 			}
-			l.FirstSlot, l.LastSlot = min(l.FirstSlot, first), max(l.LastSlot, last)
+			l.FirstSlot, l.LastSlot = min(l.FirstSlot, h.firstLoss), max(l.LastSlot, h.lastLoss)
 			l.Lost += h.reported
 			l.Affected = append(l.Affected, AffectedFlowlet{key, h.packets, h.reported})
 		}

@@ -199,6 +199,46 @@ func TestEarlyEventsComeWhileTheFlowGoesOn(t *testing.T) {
 	}
 }
 
+// TestLossOfAnEndlessFlowIsOfItsTime: a flow that never pauses loses a fifth of its
+// packets from slot 100 on. However long it has run, the losses are dated when they
+// were, and among what was sent then.
+func TestLossOfAnEndlessFlowIsOfItsTime(t *testing.T) {
+	const begin, slots, perSlot = 100, 400, 20
+	l := newLab(t)
+	hosts := l.routes.Fabric().Hosts()
+	key := l.key(hosts[0], hosts[15], 7)
+	path := l.path(t, key)
+	var lost []int64 // the slot of each
+	for n := range slots * perSlot {
+		at := model.Time(n) * model.Time(slot/perSlot)
+		end := len(path)
+		if n >= begin*perSlot && n%5 == 2 {
+			end, lost = 1, append(lost, int64(at)/int64(slot))
+		}
+		l.send(path, key, at, 10*time.Microsecond, end)
+	}
+	_, events := track(t, l)
+	var sum uint64
+	for i, e := range events {
+		oldest := lost[sum]
+		sum += e.Packets
+		newest := lost[sum-1]
+		if e.FirstSlot > oldest || e.LastSlot < newest || e.FirstSlot < oldest-1 || e.LastSlot > newest+1 {
+			t.Errorf("%s; want slots %d to %d, or one more", e.Describe(l.routes.Fabric()), oldest, newest)
+		}
+		// An event comes when packets of later slots cannot hide it any longer.
+		if most := uint64(e.FoundSlot-oldest+1) * perSlot; e.Sent < e.Packets || e.Sent > most+perSlot {
+			t.Errorf("%s; want a part of what was sent since slot %d, %d", e.Describe(l.routes.Fabric()), oldest, most)
+		}
+		if i == 0 && e.FirstSlot != begin {
+			t.Errorf("first event: %s; want slot %d", e.Describe(l.routes.Fabric()), begin)
+		}
+	}
+	if sum != uint64(len(lost)) || len(events) < slots-begin-10 {
+		t.Errorf("%d packets lost in %d events; want %d, almost every slot", sum, len(events), len(lost))
+	}
+}
+
 func TestToRsAloneCountLossesWithoutPlace(t *testing.T) {
 	l := newLab(t)
 	f := l.routes.Fabric()

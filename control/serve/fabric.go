@@ -126,6 +126,8 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	timeout := c.Controller.ReportTimeout
 	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = timeout, time.Second
 	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(timeout/c.Controller.Slot, 3)), 2*timeout
+	// A fault that lasts gives evidence in every slot, as late as reports may be.
+	cfg.Incidents.QuietPeriod = max(cfg.Incidents.QuietPeriod, 15*c.Controller.Slot) + timeout
 	cfg.Traces.Trace.OutPorts = !f.noOutPort
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.TimeWindow = c.Controller.TimeWindow

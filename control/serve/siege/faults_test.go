@@ -80,14 +80,14 @@ func (l *honest) faults() []fault {
 				return l.net.Inject(sim.Injection{At: l.net.Now().Model(), Fault: sim.Reroute{Entries: []sim.Entry{{Switch: hole.above, To: to}}}})
 			})
 		}},
-		{"loss", lossy.tor, lossy.host, func() {
+		{"loss", lossy.above, lossy.host, func() {
 			l.change(func() error {
 				flows := l.fromOtherPods(lossy.host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, lossy.host, uint16(31000+i)) })
 				if err := l.net.AddFlows(flows); err != nil {
 					return err
 				}
-				up := l.net.Fabric().Node(lossy.tor).PortsTo(lossy.above)[0]
-				return l.net.Inject(sim.Injection{At: l.net.Now().Model(), Fault: sim.Lossy{Port: model.Port{Node: lossy.tor, Port: up}, Share: 0.2}})
+				down := l.net.Fabric().Node(lossy.above).PortsTo(lossy.tor)[0]
+				return l.net.Inject(sim.Injection{At: l.net.Now().Model(), Fault: sim.Lossy{Port: model.Port{Node: lossy.above, Port: down}, Share: 0.2}})
 			})
 		}},
 		{"incast", crowd.tor, crowd.host, func() {
@@ -99,8 +99,12 @@ func (l *honest) faults() []fault {
 						Transport: traffic.RDMA, NoCC: true, Bytes: 150 * model.KB, SrcPort: uint16(40000 + again%200*100 + i),
 					}
 				})
-				// Acknowledgements to the other two do not arrive: they would send for ever.
-				flows = slices.DeleteFunc(flows, func(f traffic.Flow) bool { return f.Src == hole.host || f.Src == lossy.host })
+				// Acknowledgements to hosts behind the other two faults are lost: they would
+				// send for ever, or again.
+				fab := l.net.Fabric()
+				flows = slices.DeleteFunc(flows, func(f traffic.Flow) bool {
+					return f.Src == hole.host || fab.Node(f.Src).Ports[0].Peer.Node == lossy.tor
+				})
 				again++
 				if err := l.net.AddFlows(flows); err != nil {
 					l.t.Error(err)
