@@ -58,7 +58,7 @@ RESULTS  ?= $(CURDIR)/dist/siege.json
 siege: ## Attack a service for DURATION (1h) beside an honest fabric, and check what it found
 	@mkdir -p $(dir $(RESULTS))
 	$(GO) test ./control/serve/siege -run '^Test(Chaos|EveryAttackFails|HostileHour)$$' -count=1 -timeout 0 -v -args \
-	  -siege -siege.duration=$(DURATION) -siege.rate=$(RATE) -siege.results=$(RESULTS)
+	  -siege.duration=$(DURATION) -siege.rate=$(RATE) -siege.results=$(RESULTS)
 
 bench: build ## Benchmark Weft against comparable tools
 	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server

@@ -63,7 +63,6 @@ func TestEveryAttackHasItsKinds(t *testing.T) {
 // are analysed as before, the faults are found as before, and nothing else is; the
 // operator and probes are answered.
 func TestEveryAttackFails(t *testing.T) {
-	wholeMachine(t)
 	s := prepare(t, hardened())
 	s.start()
 	l := newHonest(s)

@@ -18,7 +18,6 @@ import (
 // TestChaos does to a service what machines do to processes. It goes on, its
 // accounts are exact, and it invents nothing.
 func TestChaos(t *testing.T) {
-	wholeMachine(t)
 	s := prepare(t, hardened())
 	s.start()
 	c := &chaos{service: s, honest: newHonest(s)}

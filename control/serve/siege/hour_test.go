@@ -16,7 +16,6 @@ import (
 )
 
 var (
-	besieged = flag.Bool("siege", false, "run the tests that take the whole machine: make siege")
 	duration = flag.Duration("siege.duration", 8*time.Second, "how long TestHostileHour besieges the service")
 	rate     = flag.Int("siege.rate", 0, "hostile datagrams per second of TestHostileHour; 0: 10000, and 2000 with the race detector")
 	results  = flag.String("siege.results", "", "file for the results of TestHostileHour, as JSON; empty: none")
@@ -141,21 +140,11 @@ func besiege(t *testing.T, length time.Duration, attack func(*service, *honest) 
 	return r
 }
 
-// wholeMachine skips a test that compares what a service finds with what happens in
-// a fabric played in real time: beside other tests the fabric is not in time.
-func wholeMachine(t *testing.T) {
-	t.Helper()
-	if !*besieged {
-		t.Skip("takes the whole machine for minutes; make siege runs it")
-	}
-}
-
 // TestHostileHour: all kinds of attackers at once beside an honest fabric with three
 // faults. The service finds the three and nothing else, as it does without them,
 // within its memory, and answers its operator all the while. make siege
 // DURATION=1h runs the hour.
 func TestHostileHour(t *testing.T) {
-	wholeMachine(t)
 	n := *rate
 	if n == 0 {
 		n = race.Less(10_000, 2000)
