@@ -110,8 +110,7 @@ func (l *honest) faults() []fault {
 					l.t.Error(err)
 				}
 			}
-			l.change(func() error { round(); return nil })
-			l.again = round
+			l.change(func() error { l.again = round; round(); return nil })
 		}},
 	}
 }
