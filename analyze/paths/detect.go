@@ -118,6 +118,9 @@ func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Ro
 			return at, next, false, false // delivered to a host, rightly or not
 		}
 		_, presence := m.At(next.Node, key)
+		if presence == Unknown && m.partial(next.Node, key.V6) {
+			return at, next, false, false // it may have been lost after the next switch
+		}
 		hasNext = presence == Absent
 	}
 	if !hasNext {

@@ -131,6 +131,17 @@ func (m *Map) Complete(sw model.NodeID) bool {
 	return m.Reported(sw)
 }
 
+// partial reports whether something that a switch reported about a family of flows
+// did not arrive.
+func (m *Map) partial(sw model.NodeID, v6 bool) bool {
+	for _, d := range m.sets[sw] {
+		if d.V6 == v6 && d.MissingCells+d.MissingFilter > 0 {
+			return true
+		}
+	}
+	return m.lost[family{sw, v6}]
+}
+
 // At returns the sighting of a flow at a switch, if any.
 func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 	for _, s := range m.seen[key] {
