@@ -22,3 +22,17 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAppendEntry is reports of 150 bytes in entries as long as a datagram.
+func BenchmarkAppendEntry(b *testing.B) {
+	s, err := NewScheme(Config{Layout: Weft, Batch: 16, Classes: []Class{{Lists: 1, Entry: 1472, Capacity: 1024, Sized: true}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, batch := make([]byte, 150), make([]byte, 0, 1474)
+	for b.Loop() {
+		if batch, err = s.AppendEntry(batch[:0], 0, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
