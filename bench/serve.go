@@ -127,7 +127,7 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 		serve.Deps{Store: b.store, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return nil, err
 	}
-	if b.player, err = newReportSender(r, len(b.Fabric().Nodes()), b.Reports()); err != nil {
+	if b.player, err = newReportSender(r, b.Fabric(), b.Reports()); err != nil {
 		return nil, errors.Join(err, b.Service.Close())
 	}
 	b.player.copies = copies

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/flowset"
 	"github.com/weft-telemetry/weft/wire/label"
@@ -173,13 +174,13 @@ type reportSender struct {
 	data   []byte
 }
 
-func newReportSender(r *recording, nodes int, to netip.AddrPort) (*reportSender, error) {
+func newReportSender(r *recording, f *topo.Fabric, to netip.AddrPort) (*reportSender, error) {
 	conn, err := udp.Listen(udp.DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		return nil, err
 	}
 	return &reportSender{
-		recording: r, lists: control.DefaultListPlan(nodes), conn: conn, to: to, copies: 1,
+		recording: r, lists: control.DefaultListPlan(f), conn: conn, to: to, copies: 1,
 		writer: map[model.NodeID]*dta.Writer{}, open: map[model.NodeID]bool{}, buf: map[model.NodeID][]byte{},
 	}, nil
 }
@@ -245,7 +246,7 @@ func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied in
 	var err error
 	switch r.kind {
 	case control.Flowset:
-		rep.List = p.lists.Flowsets.First + dta.ListID(r.from)
+		rep.List = p.lists.FlowsetList(r.from)
 		p.data, err = shiftFlowset(p.data[:0], r.data, shift)
 	case control.Label:
 		rep.List = p.lists.Labels.First

@@ -79,7 +79,7 @@ type Config struct {
 func DefaultConfig(in *topo.Intent) Config {
 	f := in.At(0).Fabric()
 	return Config{
-		Intent: in, ListPlan: DefaultListPlan(len(f.Nodes())),
+		Intent: in, ListPlan: DefaultListPlan(f),
 		Flows:          flowwatch.DefaultConfig(in),
 		Ports:          portwatch.Config{States: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, KeepWindows: 100},
 		Traces:         tracewatch.DefaultConfig(in),

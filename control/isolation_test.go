@@ -29,7 +29,7 @@ func TestUnknownSwitchCannotEndTheProcess(t *testing.T) {
 		l := &liar{rand.New(rand.NewPCG(1, 1)), 0, f, &c.cfg.ListPlan, today}
 		l.flowset(func(_ model.NodeID, data []byte) {
 			data = withSwitch(data, sw)
-			c.IngestReport(today, c.cfg.ListPlan.Flowsets.First+dta.ListID(min(sw, model.NodeID(len(f.Nodes())-1))), data)
+			c.IngestReport(today, flowsetListFor(&c.cfg.ListPlan, sw), data)
 		})
 	}
 	for i := range 50 {
@@ -56,7 +56,7 @@ func reportsAt(c *Controller, at model.Time) map[Kind]struct {
 	e := epoch.Chunk{Header: epoch.Header{Switch: sw, Snapshot: at, EpochLength: time.Millisecond}, Total: 1}
 	q := poll.Poll{Layout: poll.Weft, Event: poll.Event{Host: c.fabric.Hosts()[0]}, Origin: at}
 	return map[Kind]report{
-		Flowset:          {p.Flowsets.First + dta.ListID(sw), flowsetChunk(sw, at, slotLength)},
+		Flowset:          {p.FlowsetList(sw), flowsetChunk(sw, at, slotLength)},
 		Label:            {p.Labels.First, l.AppendWithLabel(nil, label.Item{Switch: sw, Time: at}, label.Option{NextHeader: model.UDP, MaxHop: 5})},
 		Mirror:           {p.Mirrors.First, m.AppendTo(nil)},
 		Epoch:            {p.Epochs.First, e.AppendTo(nil)},
@@ -196,7 +196,7 @@ func TestSilentFabricHasNothingToDo(t *testing.T) {
 		}
 		for _, sw := range switches {
 			for _, data := range emptyFlowset(flowsetHeader(sw, at-at%model.Time(slotLength), slotLength)) {
-				c.IngestReport(at, c.cfg.ListPlan.Flowsets.First+dta.ListID(sw), data)
+				c.IngestReport(at, c.cfg.ListPlan.FlowsetList(sw), data)
 			}
 		}
 		c.Tick(at)
@@ -225,7 +225,7 @@ func TestRebaseStartsAgain(t *testing.T) {
 				at := from.Add(time.Duration(i) * slotLength)
 				for _, sw := range c.fabric.Switches() {
 					for _, data := range emptyFlowset(flowsetHeader(sw, at-at%model.Time(slotLength), slotLength)) {
-						c.IngestReport(at, c.cfg.ListPlan.Flowsets.First+dta.ListID(sw), data)
+						c.IngestReport(at, c.cfg.ListPlan.FlowsetList(sw), data)
 					}
 				}
 				c.SetWallClock(at)
@@ -264,7 +264,7 @@ func TestRebaseStartsAgain(t *testing.T) {
 func TestOverwrittenReportsAreNotSilence(t *testing.T) {
 	c, f := lyingBed(t, 0)
 	sw := f.Switches()[3]
-	c.NoteOverwritten(today, c.cfg.ListPlan.Flowsets.First+dta.ListID(sw))
+	c.NoteOverwritten(today, c.cfg.ListPlan.FlowsetList(sw))
 	c.NoteOverwritten(today, c.cfg.ListPlan.Labels.First)
 	if !c.isReporting(sw, today.Add(c.cfg.SilentAfter)) {
 		t.Error("the switch is taken for silent")

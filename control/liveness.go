@@ -35,8 +35,8 @@ func (h *livenessTable) markAlive(now model.Time, k Kind, id model.NodeID) {
 // read: its switch reports, and this collector is overloaded. Nothing follows from
 // what those reports would have contained.
 func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
-	if l := &c.cfg.ListPlan.Flowsets; l.contains(list) {
-		c.liveness.markAlive(now, Flowset, model.NodeID(list-l.First))
+	if sw, ok := c.cfg.ListPlan.FlowsetOwner(list); ok {
+		c.liveness.markAlive(now, Flowset, sw)
 	}
 	if l := &c.cfg.ListPlan.Mirrors; l.contains(list) {
 		c.traces.Partition(int(list - l.First)).MirrorsLost(now)

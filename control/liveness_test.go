@@ -8,7 +8,6 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -31,7 +30,7 @@ func TestEveryReportIsHeard(t *testing.T) {
 	m := mirror.Mirror{Switch: sw[1], Length: 64, Frame: make([]byte, 64)}
 	l := label.Export{Switch: sw[2]}
 	e := epoch.Chunk{Header: epoch.Header{Switch: sw[3], EpochLength: time.Millisecond}, Total: 1}
-	c.IngestReport(second, plan.Flowsets.First+dta.ListID(sw[0]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
+	c.IngestReport(second, plan.FlowsetList(sw[0]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
 	c.IngestReport(2*second, plan.Mirrors.First, m.AppendTo(nil))
 	c.IngestReport(3*second, plan.Labels.First, l.AppendWithLabel(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
 	c.IngestReport(4*second, plan.Epochs.First, e.AppendTo(nil))
@@ -42,7 +41,7 @@ func TestEveryReportIsHeard(t *testing.T) {
 	c.IngestReport(4*second, plan.Mirrors.First, []byte{1})
 	c.IngestReport(4*second, plan.Labels.First, nil)
 	c.IngestReport(4*second, plan.Epochs.First, nil)
-	c.IngestReport(4*second, plan.Flowsets.First+dta.ListID(sw[1]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
+	c.IngestReport(4*second, plan.FlowsetList(sw[1]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
 	name := func(i int) string { return f.Node(sw[i]).Name }
 	want := []api.ReportAge{
 		{Switch: name(0), Source: "flowset", AgeMs: 4000},

@@ -82,6 +82,15 @@ func (l *liar) flow() model.FlowKey {
 	return k
 }
 
+// flowsetListFor is the list of a switch's flowsets; of any other node it is the last
+// switch's.
+func flowsetListFor(p *ListPlan, of model.NodeID) dta.ListID {
+	if list := p.FlowsetList(of); list != NoList {
+		return list
+	}
+	return dta.ListID(p.Flowsets.end() - 1)
+}
+
 // report is one of any kind, in a list that may be another's.
 func (l *liar) report(give func(list dta.ListID, data []byte)) {
 	list := func(r ListRange, n int) dta.ListID {
@@ -93,7 +102,7 @@ func (l *liar) report(give func(list dta.ListID, data []byte)) {
 	switch Kind(l.IntN(int(numKinds))) {
 	case Flowset:
 		l.flowset(func(of model.NodeID, data []byte) {
-			give(list(l.plan.Flowsets, int(min(of, model.NodeID(l.plan.Flowsets.Count-1)))), data)
+			give(list(ListRange{First: flowsetListFor(l.plan, of)}, 0), data)
 		})
 	case Label:
 		give(list(l.plan.Labels, 0), l.labels())

@@ -57,8 +57,9 @@ func (c *Controller) admitReport(now model.Time, k Kind, list dta.ListID, data [
 	if !known {
 		return noReporter, true
 	}
+	owner, owned := c.cfg.ListPlan.FlowsetOwner(list)
 	if !c.fabric.HasNode(node) || c.fabric.Node(node).Role.IsSwitch() != (k != DiagnosisRequest) ||
-		k == Flowset && list-c.cfg.ListPlan.Flowsets.First != dta.ListID(node) {
+		k == Flowset && (!owned || owner != node) {
 		c.stats.Unknown[k]++
 		return noReporter, false
 	}

@@ -54,7 +54,7 @@ func (s *flowsetSpec) program(p *Program) error {
 	p.ListPerSwitch = true
 	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		cfg := cfg
-		cfg.Seed, cfg.FirstList, cfg.ChunkBytes = g.Seed, g.List, g.MaxReportBytes
+		cfg.Seed, cfg.List, cfg.ChunkBytes = g.Seed, g.List, g.MaxReportBytes
 		return flowset.New(dev, cfg)
 	}
 	return cfg.Check()

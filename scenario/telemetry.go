@@ -18,9 +18,8 @@ type Program struct {
 	Position Position
 	Kind     string
 	Switches []model.NodeID // nil: all
-	// ListPerSwitch is for programs that append to a separate list per switch,
-	// the first of ProgramInputs plus the switch's id; others share one list,
-	// or as many as Lists says.
+	// ListPerSwitch is for programs that append to a separate list per switch, in
+	// the order of their ids; others share one list, or as many as Lists says.
 	ListPerSwitch bool
 	Lists         int                                                                  // of one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
@@ -38,7 +37,7 @@ type ProgramInputs struct {
 func (s *Scenario) FirstList(program int) (first dta.ListID) {
 	for _, p := range s.Telemetry[:program] {
 		if p.ListPerSwitch {
-			first += dta.ListID(len(s.fabric().Nodes()))
+			first += dta.ListID(len(s.fabric().Switches()))
 		} else {
 			first += dta.ListID(max(p.Lists, 1))
 		}
@@ -128,7 +127,7 @@ func (x *session) attachPrograms(o Options) error {
 		x.diagnosis.mgmt, _ = cfg.Carrier.(*simhost.Management)
 	}
 	x.programs = map[model.NodeID][]inswitch.Program{}
-	for _, id := range x.fabric.Switches() {
+	for n, id := range x.fabric.Switches() {
 		var programs []inswitch.Program
 		dev := simhost.Describe(x.net, id, 0)
 		for i := range x.s.Telemetry {
@@ -136,8 +135,12 @@ func (x *session) attachPrograms(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
+			list := x.s.FirstList(i)
+			if p.ListPerSwitch {
+				list += dta.ListID(n)
+			}
 			one, err := p.New(dev, ProgramInputs{
-				Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i),
+				Seed: seedOf(x.s.Seed, i, id), List: list,
 				MaxReportBytes: simhost.MaxReportData(cfg.Carrier),
 			})
 			if err != nil {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,8 +120,8 @@ func TestFlowsetsOverAnyCarrier(t *testing.T) {
 				t.Errorf("lists %v from %d on, %v; want those of four switches from 1 on, nothing lost", lists, s.FirstList(1), r.Telemetry)
 			}
 			for list, from := range lists {
-				if list != 1+dta.ListID(from) {
-					t.Errorf("switch %d appends to list %d; want %d", from, list, 1+from)
+				if n := slices.Index(s.fabric().Switches(), from); list != dta.ListID(1+n) {
+					t.Errorf("switch %d appends to list %d; want %d", from, list, 1+n)
 				}
 			}
 			if tc.passive && !cmp.Equal(without.Run.Flows, r.Run.Flows) {

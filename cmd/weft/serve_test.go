@@ -24,6 +24,7 @@ import (
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/internal/testcert"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -200,7 +201,11 @@ func mirrors(t *testing.T, to string, from, n int) {
 	}
 	defer conn.Close()
 	w := dta.NewWriter(16, dta.Seq(from))
-	list := control.DefaultListPlan(36).Mirrors.First // of servedFabric
+	fabric, err := topo.FatTree(4, topo.DefaultLinks()) // servedFabric
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := control.DefaultListPlan(fabric).Mirrors.First
 	for i := from; i < from+n; i++ {
 		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
 		ip := packet.IPv4{

@@ -37,7 +37,7 @@ func TestClockStepsDoNotStopTheAnalyses(t *testing.T) {
 			wall := noon
 			clock := NewFabricClock(func() time.Time { return wall }, nil, slog.New(slog.DiscardHandler))
 			m := mirror.Mirror{Switch: c.Fabric().Switches()[0], Length: 64, Frame: make([]byte, 64)}
-			list := control.DefaultListPlan(len(c.Fabric().Nodes())).Mirrors.First
+			list := control.DefaultListPlan(c.Fabric()).Mirrors.First
 			shift, now := time.Duration(0), model.Time(0)
 			const loops, loop, stepAt = 800, 20 * time.Millisecond, 100
 			for i := range loops {

@@ -6,13 +6,18 @@ import (
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // TestInboxReadsEveryList writes to all lists of a plan as a translator does,
 // and laps one of them.
 func TestInboxReadsEveryList(t *testing.T) {
-	plan := control.DefaultListPlan(5)
+	fabric, err := topo.LeafSpine(3, 2, 1, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := control.DefaultListPlan(fabric)
 	rings, err := list.Open("", plan.Memory(64))
 	if err != nil {
 		t.Fatal(err)

@@ -58,18 +58,20 @@ func newDoorkeeper(c *Config, f *fabric, log *slog.Logger, now func() time.Time)
 
 // listKind is what a list of the plan holds, and whose flowsets.
 func (f *fabric) listKind(l dta.ListID) (admission.Kind, model.NodeID) {
+	if sw, ok := f.lists.FlowsetOwner(l); ok {
+		return admission.Flowset, sw
+	}
 	for _, one := range [...]struct {
 		r    control.ListRange
 		kind admission.Kind
 	}{
-		{f.lists.Flowsets, admission.Flowset},
 		{f.lists.Labels, admission.Label},
 		{f.lists.Mirrors, admission.Mirror},
 		{f.lists.Epochs, admission.Epoch},
 		{f.lists.DiagnosisRequests, admission.DiagnosisRequest},
 	} {
 		if l >= one.r.First && l-one.r.First < dta.ListID(one.r.Count) {
-			return one.kind, model.NodeID(l - one.r.First)
+			return one.kind, 0
 		}
 	}
 	return admission.Unplanned, 0

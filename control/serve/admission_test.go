@@ -72,8 +72,8 @@ func TestStrangersChangeNothing(t *testing.T) {
 		unknown.append(lists.Flowsets.First, chunk(5000))
 	}
 	lying := b.reporter(switches[0])
-	lying.append(lists.Flowsets.First+dta.ListID(switches[0]), chunk(5000))
-	lying.append(lists.Flowsets.First+dta.ListID(switches[1]), chunk(switches[1]))
+	lying.append(lists.FlowsetList(switches[0]), chunk(5000))
+	lying.append(lists.FlowsetList(switches[1]), chunk(switches[1]))
 	lying.append(lists.Mirrors.First, b.passing(switches[1], 60))
 	// A host reports that one packet visits two switches again and again.
 	host := b.reporter(hosts[0])

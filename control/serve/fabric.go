@@ -45,7 +45,7 @@ func readFabric(c *Config) (*fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Topology, err)
 	}
-	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(len(doc.Fabric.Nodes())), machine: machineMemory()}
+	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(doc.Fabric), machine: machineMemory()}
 	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (f *fabric) plan(cfg *Config) (*Plan, error) {
 		r                     control.ListRange
 		what, format, reports string
 	}{
-		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch to the list of its id"},
+		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch, in its own list"},
 		{l.Labels, "labels removed from packets", "docs/formats/label.md, export", "the last switch on the path"},
 		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", "every switch"},
 		{l.Epochs, "epochs that answer a poll", "docs/formats/epoch.md", "polled switches"},
@@ -95,7 +95,7 @@ func (f *fabric) plan(cfg *Config) (*Plan, error) {
 	for i := range f.source.Switches {
 		sw := &f.source.Switches[i]
 		p.Switches = append(p.Switches, PlannedNode{
-			Name: sw.Name, ID: sw.ID, Flowsets: l.Flowsets.First + dta.ListID(sw.ID), Identifiers: map[source.Kind]string{},
+			Name: sw.Name, ID: sw.ID, Flowsets: l.FlowsetList(sw.ID), Identifiers: map[source.Kind]string{},
 		})
 	}
 	for _, src := range sources.All() {

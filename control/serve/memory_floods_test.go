@@ -91,7 +91,7 @@ func (s *flooded) flowsetHeader(sw model.NodeID, at model.Time, seed uint64, cel
 // chunk sends the cells from one on of a flowset, empty ones.
 func (s *flooded) chunk(h *flowset.Header, first, cells uint32) {
 	c := flowset.Chunk{Header: *h, Section: flowset.Cells, First: first, Data: make([]byte, int(cells)*h.Layout.Size())}
-	s.report(h.Switch, s.fabric.lists.Flowsets.First+dta.ListID(h.Switch), c.AppendTo(nil))
+	s.report(h.Switch, s.fabric.lists.FlowsetList(h.Switch), c.AppendTo(nil))
 }
 
 // flowset sends a whole flowset of some flows, the first one by number.
@@ -103,7 +103,7 @@ func (s *flooded) flowset(sw model.NodeID, at model.Time, first, flows int) {
 		keys = append(keys, s.flow(n))
 	}
 	for _, b := range flowsetChunks(s.t, h, keys) {
-		s.report(sw, s.fabric.lists.Flowsets.First+dta.ListID(sw), b)
+		s.report(sw, s.fabric.lists.FlowsetList(sw), b)
 	}
 }
 

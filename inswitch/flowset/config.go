@@ -26,9 +26,8 @@ type Config struct {
 	// derives its own from it, so that neighbours do not share their collisions
 	// and no sender can choose flows that collide.
 	Seed uint64
-	// FirstList is the first list of flowset reports: switch n appends to list
-	// FirstList+n.
-	FirstList dta.ListID
+	// List is where this switch's reports go. No two switches share one.
+	List dta.ListID
 	// ChunkBytes is the longest chunk in bytes. 0 means the largest report in a
 	// datagram of 1,500 bytes, or of the switch's MTU if that is less.
 	ChunkBytes int

@@ -33,7 +33,7 @@ type export struct {
 // sizeBursts computes the burst size from the number of chunks per slot.
 func (x *export) sizeBursts(dev *inswitch.Device, cfg *Config) error {
 	x.chunk = cfg.chunk(dev.MTU)
-	x.list = cfg.FirstList + dta.ListID(dev.ID)
+	x.list = cfg.List
 	x.header = wire.Header{Switch: dev.ID, Length: cfg.Slot}
 	chunks := 0
 	for _, u := range x.units {

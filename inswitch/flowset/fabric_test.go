@@ -108,7 +108,7 @@ func TestFabric(t *testing.T) {
 	references := map[model.NodeID]*reference{}
 	var hosts []*simhost.Switch
 	for _, sw := range n.Switches() {
-		p, err := New(simhost.Describe(n, sw.ID, 0), fabricConfig())
+		p, err := New(simhost.Describe(n, sw.ID, 0), fabricConfig(sw.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,9 +162,9 @@ func whole(t *testing.T, chunks [][]byte) (out [][]byte) {
 	return out
 }
 
-func fabricConfig() Config {
+func fabricConfig(sw model.NodeID) Config {
 	cfg := tiny()
-	cfg.Slot, cfg.FirstList = fabricSlot, 500
+	cfg.Slot, cfg.List = fabricSlot, dta.ListID(500+sw)
 	cfg.IPv4.TableCells, cfg.IPv6.TableCells = 200, 200
 	cfg.IPv4.FilterBits, cfg.IPv6.FilterBits = 1<<15, 1<<15
 	return cfg
@@ -184,7 +184,7 @@ func TestFabricIsPassive(t *testing.T) {
 			if !on {
 				continue
 			}
-			p, err := New(simhost.Describe(n, sw.ID, 0), fabricConfig())
+			p, err := New(simhost.Describe(n, sw.ID, 0), fabricConfig(sw.ID))
 			if err != nil {
 				t.Fatal(err)
 			}

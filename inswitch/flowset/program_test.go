@@ -19,7 +19,7 @@ const ms = model.Time(time.Millisecond)
 // for a standard frame.
 func TestExportIsSpread(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.FirstList = 1000
+	cfg.List = 1007
 	r := newRig(t, cfg, 0)
 	r.until(10 * ms)
 	var first, last model.Time

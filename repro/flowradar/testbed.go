@@ -69,7 +69,7 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 		}
 		programs := []inswitch.Program{in}
 		if outgoing {
-			cfg.FirstList, cfg.Seed = outgoingLists, ^cfg.Seed
+			cfg.List, cfg.Seed = outgoingLists, ^cfg.Seed
 			out, err := flowset.New(dev, cfg)
 			if err != nil {
 				return nil, err

@@ -83,10 +83,11 @@ const maxReport = 1472
 // listPlan is the plan that the scenario's telemetry programs follow. Of several
 // programs of one kind the first counts.
 func (m *Simulation) listPlan() (plan control.ListPlan) {
+	plan.Switches = m.fabric.Switches()
 	for i, p := range m.scenario.Telemetry {
 		n := 1
 		if p.ListPerSwitch {
-			n = len(m.fabric.Nodes())
+			n = len(m.fabric.Switches())
 		} else if p.Lists > 0 {
 			n = p.Lists
 		}

@@ -72,7 +72,7 @@ func (h *hostile) unknownFlowset() []byte {
 	if _, err := c.Parse(h.overheard(flowsets)); err != nil {
 		return nil
 	}
-	list := h.lists.Flowsets.First + dta.ListID(c.Switch)
+	list := h.lists.FlowsetList(c.Switch)
 	c.Switch = 5000
 	return h.datagram(h.victim(), list, c.AppendTo(nil))
 }
@@ -94,7 +94,7 @@ func (h *hostile) bomb() []byte {
 	head := h.flowsetHeader(sw)
 	head.TableCells = 1 << (15 + h.r.IntN(10))
 	c := flowset.Chunk{Header: head, Section: flowset.Cells, Data: h.bytes(head.Layout.Size())}
-	return h.datagram(sw, h.lists.Flowsets.First+dta.ListID(sw), c.AppendTo(nil))
+	return h.datagram(sw, h.lists.FlowsetList(sw), c.AppendTo(nil))
 }
 
 // inventedSource is of a source that has never been: another seed, and often
@@ -128,7 +128,7 @@ func (h *hostile) lyingFlowset() []byte {
 	case 5:
 		c.Scope = model.PortID(h.r.Uint32())
 	}
-	return h.datagram(sw, h.lists.Flowsets.First+dta.ListID(sw), c.AppendTo(nil))
+	return h.datagram(sw, h.lists.FlowsetList(sw), c.AppendTo(nil))
 }
 
 // badEpoch is a chunk of a long report whose only record is not one.

@@ -109,7 +109,7 @@ func prepare(t testing.TB, settings map[string]string) *service {
 	if err := file.Write(&out, file.YAML, doc); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, dir: dir, born: time.Now().Add(-time.Minute), blamed: map[string]bool{}, fabric: doc.Fabric, lists: control.DefaultListPlan(len(doc.Fabric.Nodes()))}
+	s := &service{t: t, dir: dir, born: time.Now().Add(-time.Minute), blamed: map[string]bool{}, fabric: doc.Fabric, lists: control.DefaultListPlan(doc.Fabric)}
 	if s.clock, err = openClock(s.path("clock")); err != nil {
 		t.Fatal(err)
 	}
