@@ -32,8 +32,14 @@ func smallWatch(t *testing.T) (*Watch, *topo.Fabric) {
 // addEmpty adds the whole flowset of a switch, or of one of its ports, without flows.
 func (w *Watch) addEmpty(t *testing.T, sw model.NodeID, scope model.PortID, slot uint32, start model.Time) {
 	t.Helper()
+	w.addFlowset(t, wire.Header{Switch: sw, Scope: scope, Slot: slot, Start: start})
+}
+
+// addFlowset adds a flowset with the header's counts and empty cells.
+func (w *Watch) addFlowset(t *testing.T, about wire.Header) {
+	t.Helper()
 	h := wire.Header{
-		Switch: sw, Scope: scope, Slot: slot, Start: start, Length: w.cfg.Slot,
+		Switch: about.Switch, Scope: about.Scope, Slot: about.Slot, Start: about.Start, Length: w.cfg.Slot, Counts: about.Counts,
 		Layout:   wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4},
 		Geometry: wire.Geometry{FilterHashes: 8, FilterBits: 1024, Tables: 3, TableCells: 200},
 	}
@@ -42,7 +48,7 @@ func (w *Watch) addEmpty(t *testing.T, sw model.NodeID, scope model.PortID, slot
 		{Header: h, Section: wire.Filter, Data: make([]byte, h.Units(wire.Filter))},
 		{Header: h, Section: wire.Cells, Data: cells},
 	} {
-		if err := w.IngestReport(start, c.AppendTo(nil)); err != nil {
+		if err := w.IngestReport(h.Start, c.AppendTo(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,5 +110,17 @@ func TestDecodingIsBounded(t *testing.T) {
 	n := len(slots[0].Decoded)
 	if used := need / model.Bytes(held) * model.Bytes(n); n == 0 || used > limit || w.Stats().Undecoded != uint64(held-n) {
 		t.Errorf("%d of %d flowsets decoded in %v, %d counted as not; want some, within %v", n, held, used, w.Stats().Undecoded, limit)
+	}
+}
+
+// TestUndecodedFlowsAreCounted: flows that a switch says it has counted and that no
+// cell shows are lost, and are counted.
+func TestUndecodedFlowsAreCounted(t *testing.T) {
+	w, fabric := smallWatch(t)
+	for i, sw := range fabric.Switches()[:2] {
+		w.addFlowset(t, wire.Header{Switch: sw, Slot: 1, Counts: wire.Counts{Flows: uint32(3 + i), Packets: 10}})
+	}
+	if n := len(slices.Collect(w.Flush(0))); n != 1 || w.Stats().UndecodedFlows != 7 {
+		t.Errorf("%d slots, %d undecoded flows; want 1 and 7", n, w.Stats().UndecodedFlows)
 	}
 }

@@ -65,6 +65,9 @@ type Stats struct {
 	Late         uint64 // flowsets of a slot that was already analysed
 	Inconsistent uint64 // of another slot length, or from a clock that is far ahead
 	Undecoded    uint64 // flowsets not decoded, to keep to the memory limit
+	// UndecodedFlows are in flowsets that were decoded in part: switches counted them,
+	// and no record has them.
+	UndecodedFlows uint64
 }
 
 // Watch turns reports into Slots. Slots must be taken from what Complete, Tick and
@@ -80,7 +83,7 @@ type Watch struct {
 	wall   model.Time
 	most   []flowset.Counts // by node: what its ports can carry in a slot
 
-	undecoded uint64
+	undecoded, undecodedFlows uint64
 
 	// Windows that their user ends.
 	Loss    *loss.Tracker
@@ -220,6 +223,7 @@ func (w *Watch) decodeSlot() *Slot {
 		s.Decoded = flows.NetDecode(held, w.cfg.Decode, guides...)
 	}
 	for i := range s.Decoded {
+		w.undecodedFlows += uint64(s.Decoded[i].Undecoded)
 		w.clearUnknownPorts(&s.Decoded[i])
 		m.AddFlowset(&s.Decoded[i])
 	}
@@ -239,5 +243,6 @@ func (w *Watch) NotDue(most uint64) uint64 { return w.gather.notDue(most) }
 func (w *Watch) Stats() Stats {
 	return Stats{
 		Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd, Undecoded: w.undecoded,
+		UndecodedFlows: w.undecodedFlows,
 	}
 }
