@@ -21,8 +21,8 @@ import (
 
 var serveSuite = Suite{
 	Name:  "serve",
-	About: "latency of API queries while reports arrive at the sustained rate",
-	Input: "weft serve in this process: reports of a simulated fat-tree (k=4, 320 flows, slots of 10 ms) over a UDP socket, a DuckDB file, and 200 queries a second, " +
+	About: "analysis of slots with 1K to 100K flows a switch, and latency of API queries while reports arrive at the sustained rate",
+	Input: "flowsets of 20 switches whose flows each pass five of them, from reports to committed records; then weft serve in this process: reports of a simulated fat-tree (k=4, 320 flows, slots of 10 ms) over a UDP socket, a DuckDB file, and 200 queries a second, " +
 		"nearly all different, over HTTP, timed from when each was due, a rejected one as a minute; report sender and query client share the cores with it",
 	run: benchServe,
 }
@@ -39,6 +39,14 @@ const (
 // once to a store with its cache, once to one that reads every result from the
 // tables.
 func benchServe(ctx context.Context) ([]Result, error) {
+	results, err := compareSlots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := measureIdle(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer serve.RaiseGOMAXPROCS()() // as weft serve does
 	r, err := recordFabric()
 	if err != nil {
@@ -64,13 +72,13 @@ func benchServe(ctx context.Context) ([]Result, error) {
 		float64(len(all))/serveAsk.Seconds(), 1)
 	right.Note = fmt.Sprintf("from the tables: %d of %d", len(beside)-besideFailed, len(beside))
 	const peer = "from the tables"
-	results := []Result{
+	results = append(append(results, idle...),
 		taken, right,
 		lowerIsBetter("answers, p99", quantile(all, 0.99), "ms", "limit", serveLimit, 1),
 		lowerIsBetter("answers, p50", quantile(all, 0.5), "ms", peer, quantile(beside, 0.5), 1),
 		lowerIsBetter("answers, p99", quantile(all, 0.99), "ms", peer, quantile(beside, 0.99), 1),
 		lowerIsBetter("answers, p99.9", quantile(all, 0.999), "ms", peer, quantile(beside, 0.999), 1),
-	}
+	)
 	for i := range serveRoutes {
 		a, _ := latency(ours.answers, i)
 		b, _ := latency(tables.answers, i)

@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// slotLimits are the most milliseconds of CPU from an assembled flowset to records and
+// findings, by flows of a switch and slot. The larger ones are a tenth and a
+// hundredth of the slots that a core would have to analyse for one switch.
+var slotLimits = []struct {
+	flows int
+	slots int // measured
+	limit float64
+}{{1000, 20, 0.25}, {10_000, 6, 2.5}, {100_000, 2, 25}}
+
+// compareSlots measures how many flows a controller analyses per second of CPU, and
+// the same with a pipeline as people build it: records of flows decoded from
+// datagrams, joined in a map, and inserted into a database.
+func compareSlots(ctx context.Context) (results []Result, err error) {
+	for _, size := range slotLimits {
+		f, err := newSlotFabric(size.flows)
+		if err != nil {
+			return nil, err
+		}
+		ours, err := f.analyse(ctx, size.slots)
+		if err != nil {
+			return nil, err
+		}
+		peer, err := f.runPlainPipeline(ctx, max(size.slots/2, 1))
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("%dK flows a switch and slot", size.flows/1000)
+		hops := float64(f.hops() * size.slots)
+		perSlot := ours.analysis.Seconds() * 1e3 / float64(size.slots*len(f.seen))
+		analysed := lowerIsBetter("CPU of a slot, "+name, perSlot, "ms", "limit", size.limit, 1)
+		analysed.Note = fmt.Sprintf("%.3g switch-slots/s, %.2g switches per core; assembling %.3g ms; %v of memory",
+			1e3/perSlot, 1/perSlot*float64(slotLength.Milliseconds()), ours.assembly.Seconds()*1e3/float64(size.slots*len(f.seen)), ours.heap)
+		whole := ours.assembly + ours.analysis + ours.storing
+		rate := higherIsBetter("flow-hops, "+name, hops/whole.Seconds()/1e3, "k per s of CPU", plainPipeline, peer.hopsPerSecond/1e3, 3)
+		rate.Note = fmt.Sprintf("reports to committed records: %d of %d flow records stored", ours.stored, ours.records)
+		kept := lowerIsBetter("stored, "+name, ours.bytes/float64(max(ours.records, 1)), "bytes per flow", plainPipeline, peer.bytesPerFlow, 1)
+		account := higherIsBetter("flow-hops accounted for, "+name, float64(ours.hops+ours.lost), "", "sent", hops, 1)
+		account.Pass = account.Ratio == 1
+		account.Note = fmt.Sprintf("%d analysed, %d counted as lost", ours.hops, ours.lost)
+		results = append(results, analysed, rate, account)
+		if size.flows > 1000 { // or the file's own pages are most of it
+			results = append(results, kept)
+		}
+	}
+	return results, nil
+}
+
+// slotRun is what the analysis of some slots took, and what became of their flows.
+type slotRun struct {
+	assembly, analysis, storing time.Duration // of CPU
+	hops                        uint64        // in records
+	lost                        uint64        // that switches counted and no record has
+	records, stored             uint64
+	bytes                       float64 // of the store
+	heap                        model.Bytes
+}
+
+// warmSlots pass before a slot is complete as soon as all switches have reported it.
+const warmSlots = 6
+
+// analyse has a controller with a store analyse slots.
+func (s *slotFabric) analyse(ctx context.Context, slots int) (r slotRun, err error) {
+	dir, err := os.MkdirTemp("", "weft-bench-slots")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "weft.duckdb")
+	keep, err := embedded.Open(path, embedded.DefaultConfig())
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if err = errors.Join(err, keep.Close()); err == nil {
+			var file os.FileInfo
+			if file, err = os.Stat(path); err == nil {
+				r.bytes = float64(file.Size())
+			}
+		}
+	}()
+	cfg := control.DefaultConfig(topo.NewIntent(s.routes))
+	cfg.Passive, cfg.Epoch = true, storeBegin
+	measured, lost := false, uint64(0)
+	out := control.Output{Records: func(b *record.Batch) {
+		if !measured {
+			return
+		}
+		for i := range b.Flows {
+			r.hops += uint64(len(b.Flows[i].Path))
+		}
+		r.records += uint64(len(b.Flows))
+		r.stored += uint64(len(b.Flows))
+		before := processTime()
+		err = errors.Join(err, keep.Append(ctx, b))
+		r.storing += processTime() - before
+	}}
+	c, e := control.New(cfg, silentDevices{}, out)
+	if e != nil {
+		return r, e
+	}
+	for n := range int64(warmSlots + slots) {
+		reports := map[model.NodeID][][]byte{}
+		for sw := range s.seen {
+			if reports[sw], e = s.flowsetReports(sw, n); e != nil {
+				return r, e
+			}
+		}
+		if e := ctx.Err(); e != nil {
+			return r, e
+		}
+		measured = n >= warmSlots
+		if n == warmSlots {
+			r, lost = slotRun{}, c.Stats().Flowsets.UndecodedFlows
+		}
+		s.ingest(c, n, reports, &r)
+	}
+	if err != nil {
+		return r, err
+	}
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	r.heap = model.Bytes(mem.HeapAlloc)
+	r.lost = c.Stats().Flowsets.UndecodedFlows - lost
+	return r, nil
+}
+
+// ingest hands the reports of a slot to a controller, and adds what it took.
+func (s *slotFabric) ingest(c *control.Controller, slot int64, reports map[model.NodeID][][]byte, r *slotRun) {
+	plan := control.DefaultListPlan(s.fabric)
+	now := model.Time((slot + 1) * int64(slotLength))
+	last := func() {}
+	begin := processTime()
+	for _, sw := range s.fabric.Switches() {
+		list := reports[sw]
+		for i, data := range list {
+			if i == len(list)-1 && sw == s.fabric.Switches()[len(s.fabric.Switches())-1] {
+				last = func() { c.IngestReport(now, plan.FlowsetList(sw), data) }
+				continue
+			}
+			c.IngestReport(now, plan.FlowsetList(sw), data)
+		}
+	}
+	assembled := processTime()
+	storing := r.storing
+	last() // the slot is complete
+	c.Tick(now)
+	r.assembly += assembled - begin
+	r.analysis += processTime() - assembled - (r.storing - storing)
+}
+
+// silentDevices take no commands.
+type silentDevices struct{}
+
+var errSilent = errors.New("no devices")
+
+func (silentDevices) Active(list []model.Port) []model.Port                       { return list }
+func (silentDevices) SetShift(model.Port, uint8) error                            { return errSilent }
+func (silentDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error      { return errSilent }
+func (silentDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error    { return errSilent }
+func (silentDevices) Inject(model.NodeID, prober.Series) error                    { return errSilent }
+func (silentDevices) PollFlow(model.FlowKey) bool                                 { return false }
+func (silentDevices) Counters(list []control.PortCounters) []control.PortCounters { return list }
