@@ -9,10 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/filter"
-	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/control"
-	"github.com/weft-telemetry/weft/inhost/prober"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -115,7 +112,7 @@ func (s *slotFabric) analyse(ctx context.Context, slots int) (r slotRun, err err
 		err = errors.Join(err, keep.Append(ctx, b))
 		r.storing += processTime() - before
 	}}
-	c, e := control.New(cfg, silentDevices{}, out)
+	c, e := control.New(cfg, control.NoDevices{}, out)
 	if e != nil {
 		return r, e
 	}
@@ -168,16 +165,3 @@ func (s *slotFabric) ingest(c *control.Controller, slot int64, reports map[model
 	r.assembly += assembled - begin
 	r.analysis += processTime() - assembled - (r.storing - storing)
 }
-
-// silentDevices take no commands.
-type silentDevices struct{}
-
-var errSilent = errors.New("no devices")
-
-func (silentDevices) Active(list []model.Port) []model.Port                       { return list }
-func (silentDevices) SetShift(model.Port, uint8) error                            { return errSilent }
-func (silentDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error      { return errSilent }
-func (silentDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error    { return errSilent }
-func (silentDevices) Inject(model.NodeID, prober.Series) error                    { return errSilent }
-func (silentDevices) PollFlow(model.FlowKey) bool                                 { return false }
-func (silentDevices) Counters(list []control.PortCounters) []control.PortCounters { return list }

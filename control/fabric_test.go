@@ -1,30 +1,13 @@
 package control
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/filter"
-	"github.com/weft-telemetry/weft/analyze/filter/headers"
-	"github.com/weft-telemetry/weft/inhost/prober"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/flowset"
 )
-
-// idleDevices take no commands and count nothing.
-type idleDevices struct{}
-
-var errIdle = errors.New("takes no commands")
-
-func (idleDevices) Active(list []model.Port) []model.Port                    { return list }
-func (idleDevices) SetShift(model.Port, uint8) error                         { return errIdle }
-func (idleDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error   { return errIdle }
-func (idleDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error { return errIdle }
-func (idleDevices) Inject(model.NodeID, prober.Series) error                 { return errIdle }
-func (idleDevices) PollFlow(model.FlowKey) bool                              { return false }
-func (idleDevices) Counters(list []PortCounters) []PortCounters              { return list }
 
 func intentOf(t testing.TB, f *topo.Fabric) *topo.Intent {
 	t.Helper()

@@ -101,7 +101,7 @@ func TestForgedTimesAreRefused(t *testing.T) {
 
 // brokenDevices panic when they are asked for counters.
 type brokenDevices struct {
-	idleDevices
+	NoDevices
 	broken *bool
 }
 

@@ -20,7 +20,7 @@ func TestEveryReportIsHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(DefaultConfig(intentOf(t, f)), idleDevices{}, Output{})
+	c, err := New(DefaultConfig(intentOf(t, f)), NoDevices{}, Output{})
 	if err != nil {
 		t.Fatal(err)
 	}

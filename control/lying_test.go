@@ -245,7 +245,7 @@ func lyingBed(t testing.TB, window time.Duration) (*Controller, *topo.Fabric) {
 	}
 	cfg := DefaultConfig(intentOf(t, f))
 	cfg.TimeWindow, cfg.Flows.MaxSkew = window, cfg.Flows.Slot
-	c, err := New(cfg, idleDevices{}, Output{Panic: func(p *Panic) { panic(p.Value) }})
+	c, err := New(cfg, NoDevices{}, Output{Panic: func(p *Panic) { panic(p.Value) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func DryRun(cfg Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), noDevices{}, control.Output{}); err != nil {
+	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), control.NoDevices{}, control.Output{}); err != nil {
 		return nil, err
 	}
 	if _, err := f.decoders(&cfg, nil, nil); err != nil {

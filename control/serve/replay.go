@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/capture"
@@ -45,7 +46,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 		r.fabric.noOutPort = r.fabric.noOutPort || src.NoOutPort && kinds[src.Kind]+kinds[source.SPAN] > 0
 	}
 	deps := core.Deps{
-		Devices: noDevices{}, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.totals.addIncident,
+		Devices: control.NoDevices{}, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.totals.addIncident,
 	}
 	var last core.LastIDs
 	if store != nil {

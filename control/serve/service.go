@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -84,7 +85,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	c := core.DefaultConfig(s.fabric.controllerConfig(&cfg, last))
 	c.API, c.WriteQueue, c.StoreLimit = &a, cfg.Store.Queue, cfg.Store.MaxSize
 	if s.Core, err = core.New(c, core.Deps{
-		Devices: noDevices{}, Store: deps.Store, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		Devices: control.NoDevices{}, Store: deps.Store, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {
 		return nil, err
