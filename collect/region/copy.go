@@ -81,12 +81,20 @@ func (r *Region) Read(off uint64, b []byte) error {
 	if err := r.Check(off, uint64(len(b))); err != nil {
 		return err
 	}
-	for len(b) > 0 {
-		var word [8]byte
-		binary.LittleEndian.PutUint64(word[:], Load(&r.words[off/8]))
-		n := copy(b, word[off%8:])
-		off += uint64(n)
-		b = b[n:]
+	words, skip := r.words[off/8:], 8*(off%8)
+	for ; len(b) >= 8; words, b = words[1:], b[8:] {
+		w := Load(&words[0])
+		if skip != 0 { // the rest of these bytes is in the next word
+			w = w>>skip | Load(&words[1])<<(64-skip)
+		}
+		binary.LittleEndian.PutUint64(b, w)
+	}
+	for shift := skip; len(b) > 0; b = b[1:] {
+		if shift == 64 {
+			words, shift = words[1:], 0
+		}
+		b[0] = byte(Load(&words[0]) >> shift)
+		shift += 8
 	}
 	return nil
 }

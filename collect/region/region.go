@@ -151,13 +151,16 @@ func (r *Region) sums() (writes, total uint64) {
 	return writes, total
 }
 
+// Epoch is how often the region was reset. Unlike Counts it reads no counter.
+func (r *Region) Epoch() uint64 { return Load(r.word(epochAt)) }
+
 // Counts sums the writers' counters.
 func (r *Region) Counts() Counts {
 	writes, total := r.sums()
 	return Counts{
 		Writes: writes - Load(r.word(writesAt)),
 		Total:  total - Load(r.word(totalAt)),
-		Epoch:  Load(r.word(epochAt)),
+		Epoch:  r.Epoch(),
 	}
 }
 
