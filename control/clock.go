@@ -74,7 +74,7 @@ func (c *Controller) Rebase(now model.Time) error {
 	c.flowsetsJudged = emitted(c.flowStats())
 	c.balanceWindow, c.recentLosses = balanceWindow{}, recentLosses{}
 	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot), newLivenessTable(c.fabric)
-	c.now, c.wall, c.lastView = now, now, now
+	c.now, c.wall = now, now
 	c.clocks = clockVotes{}
 	c.stats.Rebased++
 	return err

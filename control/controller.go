@@ -165,7 +165,6 @@ type Controller struct {
 	onMarkedTrace func(*trace.Trace)
 	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
 	recentLosses  recentLosses
-	lastView      model.Time // time of the last snapshot
 	liveness      livenessTable
 
 	timers    []timer

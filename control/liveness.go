@@ -74,8 +74,7 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 // AddLiveness adds the ages of reports to health, source by source. A switch that
 // reported and has fallen silent makes it degraded.
 func (v *View) AddLiveness(h *api.Health) {
-	v.requested.Store(true)
-	h.ReportAges = *v.liveness.Load()
+	h.ReportAges = v.snapshot().liveness
 	h.Sources, h.Silent = []api.SourceHealth{}, []string{}
 	limit := float64(v.silent) / float64(time.Millisecond)
 	newest := map[string]float64{}

@@ -60,7 +60,7 @@ func TestEveryReportIsHeard(t *testing.T) {
 	}
 
 	v := newView(f, 2500*time.Millisecond)
-	v.liveness.Store(&got)
+	v.last.Store(&snapshot{liveness: got})
 	health := api.Health{State: "ok"}
 	v.AddLiveness(&health)
 	silent := []string{name(0), name(1)}

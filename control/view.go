@@ -1,6 +1,7 @@
 package control
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,53 +14,129 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// View is what other goroutines may read of a controller: snapshots, which it
-// makes anew after the last one was read.
+// View is what other goroutines may read of a controller: snapshots, which it makes
+// when someone asks for one and the last is old. Nobody looks at most fabrics most of
+// the time, and the state of a large one takes milliseconds to gather.
 type View struct {
-	fabric    *topo.Fabric
-	silent    time.Duration // a switch without reports for this long is silent
-	state     atomic.Pointer[api.State]
-	liveness  atomic.Pointer[[]api.ReportAge]
+	fabric *topo.Fabric
+	silent time.Duration // a switch without reports for this long is silent
+	maxAge time.Duration // of a snapshot, by the fabric's clock
+	wait   time.Duration // for the next one, by the wall's
+
+	last      atomic.Pointer[snapshot]
+	now       atomic.Int64 // the controller's time
 	requested atomic.Bool
+
+	mu        sync.Mutex
+	published chan struct{} // closed with the next snapshot
+}
+
+// snapshot is what the controller knew at an instant. It never changes.
+type snapshot struct {
+	at       model.Time
+	state    *api.State
+	liveness []api.ReportAge
 }
 
 // Fabric is the fabric as the operator describes it.
 func (v *View) Fabric() *topo.Fabric { return v.fabric }
 
-// State returns the newest snapshot.
-func (v *View) State() *api.State {
+// State returns the state of the fabric, at most maxAge old unless the controller is
+// busy.
+func (v *View) State() *api.State { return v.snapshot().state }
+
+// snapshot returns the last snapshot, or the next one if that is old. It waits for it
+// no longer than v.wait.
+func (v *View) snapshot() *snapshot {
+	s := v.last.Load()
+	if v.isFresh(s) {
+		return s
+	}
+	v.mu.Lock()
+	published := v.published
+	v.mu.Unlock()
 	v.requested.Store(true)
-	return v.state.Load()
+	if s = v.last.Load(); v.isFresh(s) { // made since then
+		return s
+	}
+	timeout := time.NewTimer(v.wait)
+	defer timeout.Stop()
+	select {
+	case <-published:
+	case <-timeout.C:
+	}
+	return v.last.Load()
+}
+
+func (v *View) isFresh(s *snapshot) bool {
+	return model.Time(v.now.Load()).Sub(s.at).Abs() <= v.maxAge // the clock may be set
+}
+
+// publish makes a snapshot the last one.
+func (v *View) publish(s *snapshot) {
+	v.last.Store(s)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.published)
+	v.published = make(chan struct{})
 }
 
 // View returns the snapshots for other goroutines.
 func (c *Controller) View() *View { return c.view }
 
 func newView(f *topo.Fabric, silent time.Duration) *View {
-	v := &View{fabric: f, silent: silent}
-	v.liveness.Store(&[]api.ReportAge{})
-	v.state.Store(&api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}})
+	v := &View{fabric: f, silent: silent, wait: viewWait, published: make(chan struct{})}
+	v.maxAge = max(viewInterval, time.Duration(switchPorts(f))*viewTimePerPort)
+	v.last.Store(&snapshot{state: &api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}}, liveness: []api.ReportAge{}})
 	v.requested.Store(true)
 	return v
 }
 
-// viewInterval is how old an unread snapshot may become.
-const viewInterval = 10 * time.Millisecond
+const (
+	// viewInterval is the least age at which a snapshot is old.
+	viewInterval = 10 * time.Millisecond
+	// viewTimePerPort bounds the cost of snapshots that are asked for all the time: a
+	// port takes about 150 ns, so they are 1.5 % of a core.
+	viewTimePerPort = 10 * time.Microsecond
+	// viewWait is how long a reader waits for a busy controller.
+	viewWait = 50 * time.Millisecond
+)
 
-// publishView makes a snapshot, if the last one was read or is old.
-func (c *Controller) publishView(now model.Time) {
-	if !c.view.requested.Swap(false) && now.Sub(c.lastView) < viewInterval {
-		return
+func switchPorts(f *topo.Fabric) (n int) {
+	for _, id := range f.Switches() {
+		n += len(f.Node(id).Ports)
 	}
-	c.lastView = now
-	s := &api.State{Time: c.wallTime(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes()))}
+	return n
+}
+
+// publishView makes a snapshot, if someone waits for one.
+func (c *Controller) publishView(now model.Time) {
+	c.view.now.Store(int64(now))
+	if c.view.requested.Swap(false) {
+		c.RefreshView(now)
+	}
+}
+
+// RefreshView makes a snapshot now, that of the end of a run.
+func (c *Controller) RefreshView(now model.Time) {
+	c.view.now.Store(int64(now))
+	c.view.publish(&snapshot{at: now, state: c.state(now), liveness: c.liveness.snapshot(now)})
+}
+
+// state gathers the state of all nodes and ports.
+func (c *Controller) state(now model.Time) *api.State {
+	s := &api.State{
+		Time: c.wallTime(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes())),
+		Ports: make([]api.PortState, 0, switchPorts(c.fabric)),
+	}
+	incidents := c.correlator.OpenIncidents()
 	for i := range c.fabric.Nodes() {
 		n := &c.fabric.Nodes()[i]
 		state := api.NodeState{Name: n.Name, Health: "ok"}
 		if n.Role.IsSwitch() && !c.isReporting(n.ID, now) {
 			state.Health, state.Reason = "unknown", "no recent reports"
 		}
-		for _, in := range c.correlator.OpenIncidents() {
+		for _, in := range incidents {
 			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= anomaly.Warning {
 				state.Health, state.Reason = "degraded", reason
 				if in.Location.Node == n.ID && in.Severity() == anomaly.Critical {
@@ -76,9 +153,7 @@ func (c *Controller) publishView(now model.Time) {
 		}
 	}
 	s.LabelCoverage = labelCoverage(c.ports.Windows())
-	c.view.state.Store(s)
-	list := c.liveness.snapshot(now)
-	c.view.liveness.Store(&list)
+	return s
 }
 
 // coverageWindows is how many of the newest windows label coverage is of.

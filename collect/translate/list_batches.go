@@ -17,7 +17,8 @@ type pendingBatch struct {
 	scheme     *list.Scheme
 	id         uint32 // in scheme
 	batch      int    // maximum number of entries
-	buf        []byte
+	stride     int    // bytes of an entry
+	buf        []byte // made with the first entry: most lists of a large fabric never have one
 	count      int
 	since      model.Time // of the first entry
 	next, prev int        // in the queue
@@ -25,28 +26,23 @@ type pendingBatch struct {
 
 func newLists(plan *Plan) listBatches {
 	ls := listBatches{head: -1, tail: -1}
-	total := 0
+	var entry []byte
 	for _, s := range plan.Lists {
 		for id := range s.Lists() {
-			g := pendingBatch{scheme: s, id: id, batch: s.Config().Batch}
-			stride, err := s.AppendEntry(nil, id, nil)
+			var err error
+			entry, err = s.AppendEntry(entry[:0], id, nil)
 			must(err)
-			total += g.batch * len(stride)
-			ls.all = append(ls.all, g)
+			ls.all = append(ls.all, pendingBatch{scheme: s, id: id, batch: s.Config().Batch, stride: len(entry)})
 		}
-	}
-	memory := make([]byte, total)
-	for i := range ls.all {
-		g := &ls.all[i]
-		stride, _ := g.scheme.AppendEntry(nil, g.id, nil)
-		n := g.batch * len(stride)
-		g.buf, memory = memory[:0:n], memory[n:]
 	}
 	return ls
 }
 
 // enqueue adds list i, which has no entries yet, to the end of the queue.
 func (ls *listBatches) enqueue(now model.Time, l *pendingBatch, i int) {
+	if l.buf == nil {
+		l.buf = make([]byte, 0, l.batch*l.stride)
+	}
 	l.since = now
 	l.prev, l.next = ls.tail, -1
 	if ls.tail >= 0 {

@@ -31,6 +31,7 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 			err := s.poll(now)
 			s.core.Controller.Flush()
 			s.core.Controller.Tick(now)
+			s.core.Controller.RefreshView(now)
 			s.publishCounts()
 			return err
 		default:

@@ -181,8 +181,8 @@ func (m *Simulation) finish() error {
 	err := m.collector.Drain(now, func(id dta.ListID, data []byte) { m.Controller.IngestReport(now, id, data) })
 	m.Controller.Tick(now)
 	m.Controller.Flush()
-	m.Controller.View().State() // requests a snapshot of the end
 	m.Controller.Tick(now)
+	m.Controller.RefreshView(now)
 	m.publishStages()
 	if err == nil {
 		err = m.failed
