@@ -1,7 +1,11 @@
 package api
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weft-telemetry/weft/topo"
@@ -38,6 +42,65 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
+// BenchmarkLargeFabric measures what a client of a large fabric receives, and how long
+// the answer takes: the whole topology and state as plain and as compressed JSON, one
+// pod, the sums, and the changes of 1 % of the ports. Every iteration has a new
+// snapshot, so nothing of the state is cached.
+func BenchmarkLargeFabric(b *testing.B) {
+	for _, k := range []int{4, 16, 32} {
+		s, live := newServer(b)
+		f, err := topo.FatTree(k, topo.DefaultLinks())
+		if err != nil {
+			b.Fatal(err)
+		}
+		live.fabric, live.state = f, newState(f)
+		random := rand.New(rand.NewPCG(1, 2))
+		report := func(ports []PortState, share float64) {
+			for i := range ports {
+				if random.Float64() < share {
+					p := &ports[i]
+					p.LoadBps, p.QueueBytes, p.LatencyNs = random.Int64N(1e11), random.Int64N(1e5), random.Int64N(3000)
+					p.LoadShare, p.AgeMs = float64(p.LoadBps)/1e11, float64(random.Int64N(20_000))/1000
+				}
+			}
+		}
+		report(live.state.Ports, 1)
+		for _, q := range []struct{ name, path, accept string }{
+			{"topology/plain", "/topology", ""},
+			{"topology/gzip", "/topology", "gzip"},
+			{"topology/pod", "/topology?pods=0", "gzip"},
+			{"state/plain", "/state", ""},
+			{"state/gzip", "/state", "gzip"},
+			{"state/pod", "/state?pods=0", "gzip"},
+			{"state/since", "/state?since=", "gzip"},
+			{"overview", "/overview", "gzip"},
+		} {
+			b.Run(fmt.Sprintf("k=%d/%s", k, q.name), func(b *testing.B) {
+				size := 0
+				for b.Loop() {
+					b.StopTimer()
+					_, id := s.snapshots.newest()
+					next := *live.state
+					next.Ports = slices.Clone(next.Ports)
+					report(next.Ports, .01)
+					live.state = &next
+					path := q.path
+					if strings.HasSuffix(path, "since=") {
+						path += id
+					}
+					b.StartTimer()
+					w := do(s.Handler(), "GET", Prefix+path, "", "Accept-Encoding", q.accept)
+					if w.Code != 200 {
+						b.Fatalf("%s = %d %s", path, w.Code, w.Body)
+					}
+					size = w.Body.Len()
+				}
+				b.ReportMetric(float64(size), "B/answer")
+			})
+		}
+	}
+}
+
 // BenchmarkChanges measures one tick of the state feed.
 func BenchmarkChanges(b *testing.B) {
 	f, err := topo.FatTree(16, topo.DefaultLinks())
@@ -45,7 +108,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	k := &fake{fabric: f, state: newState(f)}
-	feed := &stateFeed{live: k, hub: NewEventHub(1, 1)}
+	feed := &stateFeed{snapshots: &snapshots{live: k}, hub: NewEventHub(1, 1)}
 	c, _, _ := feed.subscribe("")
 	for i := 0; b.Loop(); i++ {
 		for j := range 100 {

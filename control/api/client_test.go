@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,8 @@ func TestClientCallsEverything(t *testing.T) {
 	for name, ask := range map[string]func() (any, error){
 		"Topology":       func() (any, error) { return c.Topology(ctx) },
 		"State":          func() (any, error) { return c.State(ctx, time.Time{}) },
+		"PodTopology":    func() (any, error) { return c.PodTopology(ctx, 0, 1) },
+		"Overview":       func() (any, error) { return c.Overview(ctx) },
 		"past State":     func() (any, error) { return c.State(ctx, api.TestNow) },
 		"Clock":          func() (any, error) { return c.Clock(ctx) },
 		"SetPace":        func() (any, error) { return c.SetPace(ctx, .5) },
@@ -156,6 +159,60 @@ func TestClientErrors(t *testing.T) {
 			t.Errorf("events with a wrong token: %v", err)
 		}
 	}
+}
+
+// TestClientAsksForChanges: a topology that has not changed is not sent again, and a
+// state is updated by what has changed.
+func TestClientAsksForChanges(t *testing.T) {
+	s := api.NewTestServer(t, "")
+	asked := &recordingTransport{}
+	t.Cleanup(asked.CloseIdleConnections)
+	c, err := client.New("http://"+api.ServeTest(t, s), "", &http.Client{Transport: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	first, err := c.Topology(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.Topology(ctx)
+	if err != nil || !reflect.DeepEqual(first, again) || !slices.Equal(asked.statuses, []int{200, 304}) {
+		t.Errorf("Topology twice: %v, statuses %v; want one 304 and the same topology", err, asked.statuses)
+	}
+	for _, pods := range [][]int{nil, {1, -1}} {
+		var st api.State
+		for range 3 {
+			if err := c.UpdateState(ctx, &st, pods...); err != nil || len(st.Ports) == 0 || st.Snapshot == "" {
+				t.Fatalf("UpdateState of pods %v: %d ports of %q, %v", pods, len(st.Ports), st.Snapshot, err)
+			}
+		}
+		if !strings.Contains(asked.last, "since="+st.Snapshot) {
+			t.Errorf("the last request was %s; want changes since %s", asked.last, st.Snapshot)
+		}
+	}
+	if asked.plain > 0 {
+		t.Errorf("%d large answers were not compressed", asked.plain)
+	}
+}
+
+// recordingTransport records what was asked and answered.
+type recordingTransport struct {
+	http.Transport
+	statuses []int
+	plain    int // answers that the transport did not decompress
+	last     string
+}
+
+func (r *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.Transport.RoundTrip(req)
+	if err == nil {
+		r.statuses, r.last = append(r.statuses, resp.StatusCode), req.URL.String()
+		if !resp.Uncompressed && resp.ContentLength > 2000 {
+			r.plain++
+		}
+	}
+	return resp, err
 }
 
 // TestClientEvents: events arrive in order.

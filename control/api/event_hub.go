@@ -67,11 +67,13 @@ type EventHub struct {
 	dropped uint64
 }
 
-// message is an encoded event. Its data is shared and immutable.
+// message is an encoded event. Its text, of which the data is a part, is shared and
+// immutable.
 type message struct {
 	seq  uint64
 	name string
 	data []byte
+	text *eventText
 }
 
 // client is one subscription. The hub closes events when it removes the client.
@@ -111,7 +113,8 @@ func encodeEvent(e Event) []byte {
 
 func (h *EventHub) publish(name string, data []byte) {
 	h.seq++
-	m := message{h.seq, name, data}
+	m := message{seq: h.seq, name: name}
+	m.text, m.data = newEventText(fmt.Sprintf("%s-%d", h.run, h.seq), name, data)
 	if len(h.recent) >= h.history {
 		h.recent = slices.Delete(h.recent, 0, len(h.recent)-h.history+1)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -161,6 +164,48 @@ func checkEvent(t *testing.T, s *Server, e Event, v any) {
 	}
 }
 
+// TestCompressedEvents: a stream is complete in gzip's format, and has the text of the
+// plain one; events arrive one by one, as TestEvents checks with the same client.
+func TestCompressedEvents(t *testing.T) {
+	var out [2]*httptest.ResponseRecorder
+	for i, accept := range []string{"", "gzip"} {
+		s, _ := newServer(t)
+		s.deps.Hub.run = "run"
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		out[i] = httptest.NewRecorder()
+		done := make(chan struct{})
+		go func() {
+			s.stream(r, deadlines{out[i]}, &eventsInput{Types: []string{"state", "probe"}})
+			close(done)
+		}()
+		for clients, _, _ := s.deps.Hub.stats(); clients == 0; clients, _, _ = s.deps.Hub.stats() {
+			time.Sleep(time.Millisecond)
+		}
+		for range 8 { // fits the buffer
+			s.deps.Hub.Publish(Probe{ID: "p", Verdict: strings.Repeat("x", 50)})
+		}
+		s.deps.Hub.close()
+		<-done
+		cancel()
+	}
+	ids := regexp.MustCompile(`"snapshot":"[^"]*"`) // each server has its own
+	plain := ids.ReplaceAll(out[0].Body.Bytes(), nil)
+	got := ids.ReplaceAll(unzip(t, out[1].Body.Bytes()), nil)
+	if !bytes.Equal(got, plain) || bytes.Count(plain, []byte("event: probe")) != 8 {
+		t.Errorf("compressed: %.300q…\nplain: %.300q…", got, plain)
+	}
+	if h := out[1].Header().Get("Content-Encoding"); h != "gzip" || out[1].Body.Len() > len(plain)/2 {
+		t.Errorf("Content-Encoding %q, %d of %d bytes", h, out[1].Body.Len(), len(plain))
+	}
+}
+
+// deadlines lets a recorder take deadlines.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }
+
 // TestEventsByType: only requested types are sent.
 func TestEventsByType(t *testing.T) {
 	s, _ := newServer(t, quick)
@@ -219,7 +264,7 @@ func TestEventsResume(t *testing.T) {
 func TestEventsAfterAGap(t *testing.T) {
 	k := newFake(t)
 	h := NewEventHub(16, 64)
-	f := &stateFeed{live: k, hub: h}
+	f := &stateFeed{snapshots: &snapshots{live: k}, hub: h}
 	c, _, full := f.subscribe("")
 	if full == nil {
 		t.Fatal("no full state at first")
@@ -254,7 +299,7 @@ func TestChangesOfPorts(t *testing.T) {
 			k.state.Ports = append(k.state.Ports, PortState{Port: model.PortID(i), AgeMs: -1})
 		}
 		h := NewEventHub(16, 16)
-		f := &stateFeed{live: k, hub: h}
+		f := &stateFeed{snapshots: &snapshots{live: k}, hub: h}
 		c, _, full := f.subscribe("")
 		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
 		for range rapid.IntRange(1, 20).Draw(rt, "ticks") {
@@ -292,7 +337,7 @@ func TestChangesOfPorts(t *testing.T) {
 		}
 	})
 	k := newFake(t)
-	f := &stateFeed{live: k, hub: NewEventHub(16, 16)}
+	f := &stateFeed{snapshots: &snapshots{live: k}, hub: NewEventHub(16, 16)}
 	c, _, _ := f.subscribe("")
 	n := *k.state
 	n.Time, n.Ports = n.Time.Add(time.Second), slices.Clone(n.Ports)

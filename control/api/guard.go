@@ -71,7 +71,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer s.requests.release(class)
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
 		defer cancel()
-		next.ServeHTTP(out, r.WithContext(ctx))
+		zip := newCompressWriter(out, r)
+		next.ServeHTTP(zip, r.WithContext(ctx))
+		zip.close()
 	})
 }
 

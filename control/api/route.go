@@ -66,7 +66,13 @@ func register[I, T any](s *Server, op huma.Operation, f func(context.Context, *I
 type rawReply struct {
 	typ, name string
 	data      []byte
+	tag       string                // ETag; empty: none
+	unchanged bool                  // the client has what the tag is of
+	encode    func(zip bool) []byte // returns data from a cache, or compressed
 }
+
+// jsonReply is a response with the value of a pointer.
+func jsonReply(v any) rawReply { return rawReply{typ: "application/json", data: encodeJSON(v)} }
 
 // registerRaw adds a route whose response is bytes; op declares their media types.
 func registerRaw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (rawReply, error)) {
@@ -76,6 +82,19 @@ func registerRaw[I any](s *Server, op huma.Operation, f func(context.Context, *I
 			return nil, s.problem(op.OperationID, err)
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
+			if out.tag != "" {
+				c.SetHeader("ETag", out.tag)
+			}
+			if out.unchanged {
+				c.SetStatus(http.StatusNotModified)
+				return
+			}
+			if out.encode != nil {
+				zip := acceptsGzip(c.Header("Accept-Encoding"))
+				if out.data = out.encode(zip); zip {
+					c.SetHeader("Content-Encoding", "gzip")
+				}
+			}
 			c.SetHeader("Content-Type", out.typ)
 			if out.name != "" {
 				c.SetHeader("Content-Disposition", `attachment; filename="`+out.name+`"`)
@@ -103,6 +122,20 @@ func jsonResponse[T any](s *Server) map[string]*huma.Response {
 	return map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schemaOf[T](s)},
 	}}}
+}
+
+// taggedResponse declares the response of a raw route with an ETag.
+func taggedResponse[T any](s *Server) map[string]*huma.Response {
+	r := jsonResponse[T](s)
+	tag := map[string]*huma.Param{"ETag": {
+		Description: "For If-None-Match", Schema: &huma.Schema{Type: huma.TypeString},
+	}}
+	r["200"].Headers = tag
+	r["304"] = &huma.Response{Description: "The client has the current one", Headers: tag}
+	r["default"] = &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: schemaOf[huma.ErrorModel](s)},
+	}}
+	return r
 }
 
 func schemaOf[T any](s *Server) *huma.Schema {

@@ -66,7 +66,9 @@ type Server struct {
 	ended    context.Context // when requests in progress have had their time
 	end      context.CancelFunc
 
-	stateJSON stateCache
+	snapshots *snapshots
+	stateJSON encodedState
+	overview  overviewCache
 	coalescer coalescer
 
 	mu     sync.Mutex
@@ -93,8 +95,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg: cfg, deps: deps, log: deps.Log,
 		requests: requestLimit{max: cfg.MaxRequests}, streams: make(chan struct{}, cfg.MaxClients),
 		failures: newTokenFailures(cfg.TokenFailures), grace: shutdownGrace,
-		stateFeed: &stateFeed{live: deps.Live, hub: deps.Hub},
+		snapshots: &snapshots{live: deps.Live},
 	}
+	s.stateFeed = &stateFeed{snapshots: s.snapshots, hub: deps.Hub}
 	s.ended, s.end = context.WithCancel(context.Background())
 	if err := s.Reload(&cfg); err != nil {
 		return nil, err
@@ -139,7 +142,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes,
 		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {

@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -17,6 +17,9 @@ type State struct {
 	Ports []PortState `json:"ports" doc:"By node, then port"`
 	// LabelCoverage is absent without labels, and in past states.
 	LabelCoverage *float64 `json:"label_coverage,omitempty" doc:"Share of ports with traffic that labels reported, over the newest windows"`
+	// Snapshot and Since are set by the API.
+	Snapshot string `json:"snapshot,omitempty" doc:"Id of this snapshot, for since; absent in past states"`
+	Since    string `json:"since,omitempty" doc:"Present if only nodes and ports are listed that have changed since this snapshot; the others have not reported since, and their age grows"`
 }
 
 // NodeState is the health of a node. NodeState and PortState are comparable, so
@@ -40,24 +43,6 @@ type PortState struct {
 	AgeMs       float64      `json:"age_ms" doc:"Age of the newest report; -1: never reported. A port that is not in a state event has not reported since the last event that contains it, and its age grows accordingly"`
 }
 
-// stateCache holds the newest snapshot as JSON: many clients request the same one,
-// and encoding a large fabric takes milliseconds.
-type stateCache struct {
-	mu    sync.Mutex
-	state *State
-	json  []byte
-}
-
-func (e *stateCache) encode(st *State) []byte {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state != st {
-		own := *st // fillLists modifies a copy
-		e.state, e.json = st, encodeJSON(&own)
-	}
-	return e.json
-}
-
 // Clock relates the fabric's time to wall-clock time. All times of records and
 // ranges are fabric time.
 type Clock struct {
@@ -74,7 +59,10 @@ type PaceRequest struct {
 }
 
 type stateInput struct {
-	At time.Time `query:"at" doc:"RFC 3339: past state from the store, without node health; default: now"`
+	Conditional
+	At    time.Time `query:"at" doc:"RFC 3339: past state from the store, without node health; default: now"`
+	Since string    `query:"since" maxLength:"64" doc:"A snapshot that the client has: only what has changed since is returned. Of an unknown snapshot, the whole state without since"`
+	PodsQuery
 }
 
 // stateWindow is how far back a past state searches for a port's sample, and the
@@ -126,14 +114,8 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 func (s *Server) stateRoutes() {
 	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric",
 		"State of every port and node, now or at a past time")
-	op.Responses = jsonResponse[State](s)
-	registerRaw(s, op, func(ctx context.Context, in *stateInput) (rawReply, error) {
-		if in.At.IsZero() {
-			return rawReply{typ: "application/json", data: s.stateJSON.encode(s.deps.Live.State())}, nil
-		}
-		st, err := s.stateAt(ctx, in.At)
-		return rawReply{typ: "application/json", data: encodeJSON(&st)}, err
-	})
+	op.Responses = taggedResponse[State](s)
+	registerRaw(s, op, s.getState)
 	get(s, "/clock", "get-clock", "Fabric", "The fabric's time and pace",
 		func(context.Context, *struct{}) (Clock, error) { return s.deps.Live.Clock(), nil })
 	type paceInput struct{ Body PaceRequest }
@@ -147,4 +129,37 @@ func (s *Server) stateRoutes() {
 			}
 			return s.deps.Live.Clock(), nil
 		})
+}
+
+// getState answers with the whole state, the part of some pods, or what has changed.
+func (s *Server) getState(ctx context.Context, in *stateInput) (rawReply, error) {
+	pods, err := s.selectPods(in.Pods)
+	if err != nil {
+		return rawReply{}, err
+	}
+	if !in.At.IsZero() {
+		if in.Since != "" {
+			return rawReply{}, fmt.Errorf("since and at exclude each other: %w", ErrInvalid)
+		}
+		st, err := s.stateAt(ctx, in.At)
+		if err == nil {
+			pods.keepState(&st)
+		}
+		return jsonReply(&st), err
+	}
+	if in.Since == "" && pods == nil {
+		st, id := s.snapshots.newest()
+		r := rawReply{typ: "application/json", tag: snapshotTag(id)}
+		if r.unchanged = in.unchanged(r.tag); !r.unchanged {
+			r.encode = func(zip bool) []byte { return s.stateJSON.encode(st, id, zip) }
+		}
+		return r, nil
+	}
+	_, st := s.snapshots.changes(in.Since)
+	r := rawReply{typ: "application/json", tag: snapshotTag(st.Snapshot)}
+	if r.unchanged = in.unchanged(r.tag); !r.unchanged {
+		pods.keepState(&st)
+		r.data = encodeJSON(&st)
+	}
+	return r, nil
 }

@@ -3,6 +3,9 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
@@ -77,16 +80,39 @@ func newTopology(f *topo.Fabric) *Topology {
 
 func (s *Server) topologyRoutes() {
 	op := s.operation(http.MethodGet, "/topology", "get-topology", "Fabric", "Nodes, ports and links of the fabric")
-	op.Responses = jsonResponse[Topology](s)
-	registerRaw(s, op, func(context.Context, *struct{}) (rawReply, error) {
-		return rawReply{typ: "application/json", data: s.currentFabric().topology}, nil
+	op.Responses = taggedResponse[Topology](s)
+	type input struct {
+		Conditional
+		PodsQuery
+	}
+	registerRaw(s, op, func(_ context.Context, in *input) (rawReply, error) {
+		f := s.currentFabric()
+		pods, err := s.selectPods(in.Pods)
+		if err != nil {
+			return rawReply{}, err
+		}
+		r := rawReply{typ: "application/json", tag: f.tag, encode: func(zip bool) []byte {
+			if zip {
+				return f.zipped()
+			}
+			return f.topology
+		}}
+		if pods != nil {
+			r = jsonReply(pods.topology())
+			r.tag = contentTag(r.data)
+		}
+		r.unchanged = in.unchanged(r.tag)
+		return r, nil
 	})
 }
 
 // fabric caches what is derived from a topology.
 type fabric struct {
 	*topo.Fabric
-	topology []byte // JSON: encoding a large fabric dominates the cost of a response
+	topology []byte        // JSON: encoding a large fabric dominates the cost of a response
+	tag      string        // of topology
+	zipped   func() []byte // topology compressed, at the first request
+	groups   *fabricGroups
 	flows    *filter.Schema[record.FlowSlot]
 	traces   *filter.Schema[traceView]
 	packets  *filter.Schema[headers.Frame]
@@ -99,9 +125,11 @@ func (s *Server) currentFabric() *fabric {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fabric == nil || s.fabric.Fabric != f {
+		text := encodeJSON(newTopology(f))
 		s.fabric = &fabric{
-			Fabric: f, topology: encodeJSON(newTopology(f)),
-			flows: flowSchema(f), traces: traceSchema(f), packets: headers.Schema(addrResolver(f)),
+			Fabric: f, topology: text, tag: contentTag(text), groups: newFabricGroups(f),
+			zipped: sync.OnceValue(func() []byte { return compress(text, gzip.DefaultCompression) }),
+			flows:  flowSchema(f), traces: traceSchema(f), packets: headers.Schema(addrResolver(f)),
 		}
 	}
 	return s.fabric

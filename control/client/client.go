@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
@@ -24,6 +25,10 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
+
+	mu          sync.Mutex
+	topology    *api.Topology // newest, so that an unchanged one is not sent again
+	topologyTag string
 }
 
 // New returns a client of a server such as http://127.0.0.1:8080. The token may be
@@ -36,7 +41,7 @@ func New(server, token string, c *http.Client) (*Client, error) {
 	if c == nil {
 		c = &http.Client{Timeout: 30 * time.Second}
 	}
-	return &Client{strings.TrimSuffix(u.String(), "/"), token, c}, nil
+	return &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, http: c}, nil
 }
 
 // Problem is an error response of the server (RFC 9457 problem details).
@@ -100,28 +105,47 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return r, nil
 }
 
-// call sends a request and returns the bytes of the response.
+// call sends a request and returns the bytes of the response. The transport asks for
+// compressed responses, and decompresses them.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+	b, _, err := c.callTagged(ctx, method, path, query, body, "")
+	return b, err
+}
+
+// errUnchanged is the answer to a request with the current tag.
+var errUnchanged = errors.New("unchanged")
+
+// callTagged is call for a resource that the client has with a tag, if that is not
+// empty. It returns the tag of the response, too.
+func (c *Client) callTagged(ctx context.Context, method, path string, query url.Values, body any,
+	tag string,
+) (b []byte, newTag string, err error) {
 	r, err := c.request(ctx, method, path, query, body)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	if tag != "" {
+		r.Header.Set("If-None-Match", tag)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("request to %s: %w", c.base, unwrapURL(err))
+		return nil, "", fmt.Errorf("request to %s: %w", c.base, unwrapURL(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		return nil, fmt.Errorf("%s %s: %w", method, path, readProblem(resp))
+	if resp.StatusCode == http.StatusNotModified && tag != "" {
+		return nil, tag, errUnchanged
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	if resp.StatusCode >= 300 {
+		return nil, "", fmt.Errorf("%s %s: %w", method, path, readProblem(resp))
+	}
+	b, err = io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: read response: %w", method, path, err)
+		return nil, "", fmt.Errorf("%s %s: read response: %w", method, path, err)
 	}
 	if len(b) > maxResponse {
-		return nil, fmt.Errorf("%s %s: response of more than %d bytes", method, path, maxResponse)
+		return nil, "", fmt.Errorf("%s %s: response of more than %d bytes", method, path, maxResponse)
 	}
-	return b, nil
+	return b, resp.Header.Get("ETag"), nil
 }
 
 // unwrapURL removes the method and URL from errors of net/http.

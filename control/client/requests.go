@@ -12,21 +12,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Topology returns the nodes, ports and links of the fabric.
-func (c *Client) Topology(ctx context.Context) (api.Topology, error) {
-	return callJSON[api.Topology](ctx, c, "GET", "/topology", nil, nil)
-}
-
-// State returns the state of every port and node at a past time, or now if at is
-// zero.
-func (c *Client) State(ctx context.Context, at time.Time) (api.State, error) {
-	q := url.Values{}
-	if !at.IsZero() {
-		q.Set("at", at.UTC().Format(time.RFC3339Nano))
-	}
-	return callJSON[api.State](ctx, c, "GET", "/state", q, nil)
-}
-
 // Clock returns the fabric's time and pace.
 func (c *Client) Clock(ctx context.Context) (api.Clock, error) {
 	return callJSON[api.Clock](ctx, c, "GET", "/clock", nil, nil)

@@ -301,6 +301,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sums of the state by pod and by group of links */
+        get: operations["get-overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/ports/heatmap": {
         parameters: {
             query?: never;
@@ -1124,6 +1141,14 @@ export interface components {
             priority: number;
             to_host: boolean;
         };
+        GroupEnd: {
+            /**
+             * Format: int64
+             * @description Absent: nodes in no pod
+             */
+            pod?: number;
+            role: string;
+        };
         Health: {
             /** @description Problems and what to do about them, as text */
             alerts: string[];
@@ -1268,6 +1293,39 @@ export interface components {
             delay_ns: number;
             /** Format: int64 */
             rate_bps: number;
+        };
+        LinkGroup: {
+            from: components["schemas"]["GroupEnd"];
+            /**
+             * Format: int64
+             * @description Sum
+             */
+            load_bps: number;
+            /**
+             * Format: int64
+             * @description Sum
+             */
+            lost_packets: number;
+            /**
+             * Format: double
+             * @description Of the busiest port, 0 to 1
+             */
+            max_load_share: number;
+            /** Format: int64 */
+            max_queue_bytes: number;
+            /** Format: int64 */
+            paused_ports: number;
+            /**
+             * Format: int64
+             * @description Of which there is a state
+             */
+            ports: number;
+            /**
+             * Format: int64
+             * @description With a report in the last second
+             */
+            reporting_ports: number;
+            to: components["schemas"]["GroupEnd"];
         };
         LinkLoss: {
             /**
@@ -1425,6 +1483,19 @@ export interface components {
             name: string;
             /** @description Why the health is not ok */
             reason?: string;
+        };
+        Overview: {
+            /** @description By pod and tier; each direction is a group of its own */
+            link_groups: components["schemas"]["LinkGroup"][];
+            /** @description By pod; first the nodes in no pod, if any */
+            pods: components["schemas"]["PodState"][];
+            /** @description Id of the state that was summed up */
+            snapshot: string;
+            /**
+             * Format: date-time
+             * @description By the fabric's clock
+             */
+            time: string;
         };
         PaceRequest: {
             /**
@@ -1650,6 +1721,52 @@ export interface components {
             slots: number;
             /** @description Address of the sender */
             source: string;
+        };
+        PodState: {
+            /** Format: int64 */
+            degraded_nodes: number;
+            /** Format: int64 */
+            failed_nodes: number;
+            /** Format: int64 */
+            hosts: number;
+            /**
+             * Format: int64
+             * @description Sum
+             */
+            load_bps: number;
+            /**
+             * Format: int64
+             * @description Sum
+             */
+            lost_packets: number;
+            /**
+             * Format: double
+             * @description Of the busiest port, 0 to 1
+             */
+            max_load_share: number;
+            /** Format: int64 */
+            max_queue_bytes: number;
+            /** Format: int64 */
+            paused_ports: number;
+            /**
+             * Format: int64
+             * @description Absent: the nodes in no pod
+             */
+            pod?: number;
+            /**
+             * Format: int64
+             * @description Of which there is a state
+             */
+            ports: number;
+            /**
+             * Format: int64
+             * @description With a report in the last second
+             */
+            reporting_ports: number;
+            /** Format: int64 */
+            switches: number;
+            /** Format: int64 */
+            unknown_nodes: number;
         };
         PortPoint: {
             /** Format: int64 */
@@ -2019,6 +2136,10 @@ export interface components {
             nodes: components["schemas"]["NodeState"][];
             /** @description By node, then port */
             ports: components["schemas"]["PortState"][];
+            /** @description Present if only nodes and ports are listed that have changed since this snapshot; the others have not reported since, and their age grows */
+            since?: string;
+            /** @description Id of this snapshot, for since; absent in past states */
+            snapshot?: string;
             /**
              * Format: date-time
              * @description By the fabric's clock
@@ -2036,6 +2157,10 @@ export interface components {
             nodes: components["schemas"]["NodeState"][];
             /** @description By node, then port */
             ports: components["schemas"]["PortState"][];
+            /** @description Present if only nodes and ports are listed that have changed since this snapshot; the others have not reported since, and their age grows */
+            since?: string;
+            /** @description Id of this snapshot, for since; absent in past states */
+            snapshot?: string;
             /**
              * Format: date-time
              * @description By the fabric's clock
@@ -3020,6 +3145,49 @@ export interface operations {
             };
         };
     };
+    "get-overview": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of what the client has: the answer is 304 if it is current */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description The client has the current one */
+            304: {
+                headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
     "get-heatmap": {
         parameters: {
             query?: {
@@ -3298,8 +3466,15 @@ export interface operations {
             query?: {
                 /** @description RFC 3339: past state from the store, without node health; default: now */
                 at?: string;
+                /** @description A snapshot that the client has: only what has changed since is returned. Of an unknown snapshot, the whole state without since */
+                since?: string;
+                /** @description Comma-separated pods; -1: the nodes in no pod. Default: the whole fabric */
+                pods?: number[] | null;
             };
-            header?: never;
+            header?: {
+                /** @description ETag of what the client has: the answer is 304 if it is current */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3308,11 +3483,22 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["State"];
                 };
+            };
+            /** @description The client has the current one */
+            304: {
+                headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {
@@ -3327,8 +3513,14 @@ export interface operations {
     };
     "get-topology": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description Comma-separated pods; -1: the nodes in no pod. Default: the whole fabric */
+                pods?: number[] | null;
+            };
+            header?: {
+                /** @description ETag of what the client has: the answer is 304 if it is current */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3337,11 +3529,22 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Topology"];
                 };
+            };
+            /** @description The client has the current one */
+            304: {
+                headers: {
+                    /** @description For If-None-Match */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {
