@@ -30,15 +30,18 @@ func (f *Family) group(x uint64) (word, mask uint64) {
 }
 
 // Has reports whether all of the flow's bits are set.
-func (b Filter) Has(f *Family, h Hash) bool {
+func (b Filter) Has(f *Family, h Hash) bool { return b.Missing(f, h) == 0 }
+
+// Missing returns 0 if all of the flow's bits are set. A caller that asks for many
+// flows combines the results and branches once.
+func (b Filter) Missing(f *Family, h Hash) (missing uint64) {
 	// No branch until the end: all words are fetched at once.
-	var missing uint64
 	for range f.groups {
 		word, mask := f.group(h.A)
 		missing |= mask &^ b[word]
 		h.A += h.B
 	}
-	return missing == 0
+	return missing
 }
 
 // Add sets the flow's bits.
@@ -67,8 +70,17 @@ func (b Filter) AppendBytes(dst []byte, first, count uint32) []byte {
 
 // SetBytes puts what AppendBytes made back from byte first on.
 func (b Filter) SetBytes(first uint32, src []byte) {
-	for i, v := range src {
-		at := first + uint32(i)
+	for len(src) > 0 {
+		if first%8 == 0 && len(src) >= 8 {
+			words := b[first/8:][:len(src)/8]
+			for i := range words {
+				words[i] = binary.LittleEndian.Uint64(src[8*i:])
+			}
+			src, first = src[8*len(words):], first+uint32(8*len(words))
+			continue
+		}
+		at, v := first, src[0]
+		src, first = src[1:], first+1
 		shift := at % 8 * 8
 		b[at/8] = b[at/8]&^(0xff<<shift) | uint64(v)<<shift
 	}

@@ -61,6 +61,23 @@ func FlowKeyOf[K Key](k *K) model.FlowKey {
 	panic("unreachable: Key has two types")
 }
 
+// PutFlowKey is FlowKeyOf into existing memory. It sets field by field: a key that is
+// made first and copied then costs several times as much, as the copy has to wait for
+// the narrower stores before it.
+func PutFlowKey[K Key](dst *model.FlowKey, k *K) {
+	switch k := any(k).(type) {
+	case *Key4:
+		dst.Src.Hi, dst.Src.Lo = 0, model.Addr4(uint32(k[0]>>32)).Lo
+		dst.Dst.Hi, dst.Dst.Lo = 0, model.Addr4(uint32(k[0])).Lo
+		dst.V6 = false
+		untail(dst, k[1])
+	case *Key6:
+		dst.Src.Hi, dst.Src.Lo, dst.Dst.Hi, dst.Dst.Lo = k[0], k[1], k[2], k[3]
+		dst.V6 = true
+		untail(dst, k[4])
+	}
+}
+
 // PutKey writes the canonical bytes of k, as cells carry them, to dst. Bytes
 // after a shorter key are not changed.
 func PutKey[K Key](dst *[model.MaxKeyLen]byte, k *K) {

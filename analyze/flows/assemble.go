@@ -254,6 +254,9 @@ func (a *Assembler) emitAs(p *pending, out []*Flowset, count *uint64) []*Flowset
 		a.Release(p.Flowset)
 		return out
 	}
+	if p.MissingCells > 0 || p.MissingFilter > 0 {
+		p.body.markMissing(p.cells, p.filter)
+	}
 	*count++
 	a.stats.LostCells += uint64(p.MissingCells)
 	a.stats.LostFilter += uint64(p.MissingFilter)

@@ -2,13 +2,10 @@ package flows
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sketch"
-	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
 // BenchmarkAssemble assembles the flowset of one slot from chunks as an MTU of 1500
@@ -16,14 +13,7 @@ import (
 func BenchmarkAssemble(b *testing.B) {
 	for _, flows := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("flows=%d", flows), func(b *testing.B) {
-			g := sketch.Geometry{FilterHashes: 8, FilterBits: uint32(flows*16+63) &^ 63, Tables: 3, TableCells: uint32(flows/2 + 1)}
-			e := newEncoder(b, 1, 5, g, flowset.Layout{Key: model.KeyLen4, Flows: 2, Packets: 4, Bytes: 8, Ports: 2})
-			r := rand.New(rand.NewPCG(1, 2))
-			for range flows {
-				k := model.FlowKey{Src: model.Addr4(r.Uint32()), Dst: model.Addr4(r.Uint32()), SrcPort: 9, DstPort: 80, Proto: model.TCP}
-				e.add(k, 1, 100, 1, 2)
-			}
-			recorded := e.done()
+			recorded := slotOf(b, 1, flows)
 			var slots [8][][]byte
 			for i := range slots {
 				recorded.header.Slot = uint32(i)
@@ -40,6 +30,7 @@ func BenchmarkAssemble(b *testing.B) {
 			}
 			b.SetBytes(int64(bytes))
 			b.ReportAllocs()
+			meter := newCPUMeter(1)
 			for n := 0; b.Loop(); n++ {
 				// The ring of finished slots is as long as slots: every round begins anew.
 				if n%len(slots) == 0 {
@@ -56,7 +47,9 @@ func BenchmarkAssemble(b *testing.B) {
 				if len(out) != 1 {
 					b.Fatalf("%d flowsets of all chunks; want 1", len(out))
 				}
+				meter.endRound()
 			}
+			meter.report(b)
 		})
 	}
 }

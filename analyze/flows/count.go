@@ -18,11 +18,23 @@ type flowCounts struct {
 	core []uint32
 }
 
-// count solves one count into c, as far as single cells give it. cells is the
-// count of each cell and full the flaw that makes it unusable.
-func (f *peeler[K]) count(c *flowCounts, e *equations, cells []uint64, full flaw) {
+// countPackets and countBytes solve one count into c, as far as single cells give
+// it.
+func (f *peeler[K]) countPackets(c *flowCounts, e *equations) {
+	c.left = f.appendPackets(slices.Grow(c.left[:0], len(f.sums)))
+	f.count(c, e, packetsFull)
+}
+
+func (f *peeler[K]) countBytes(c *flowCounts, e *equations) {
+	c.left = f.appendBytes(slices.Grow(c.left[:0], len(f.sums)))
+	f.count(c, e, bytesFull)
+}
+
+// count solves one count into c, whose left is the count of each cell. full is the
+// flaw that makes it unusable.
+func (f *peeler[K]) count(c *flowCounts, e *equations, full flaw) {
 	n := e.flows()
-	*c = flowCounts{values: zeroed(c.values, n), left: append(c.left[:0], cells...)}
+	*c = flowCounts{values: zeroed(c.values, n), left: c.left}
 	if n == len(f.found) && f.allPeeled() && f.intact() {
 		// The order in which flows were peeled is one in which they can be
 		// counted, cell by cell.
@@ -36,12 +48,12 @@ func (f *peeler[K]) count(c *flowCounts, e *equations, cells []uint64, full flaw
 		}
 		return
 	}
-	c.source, c.usable = make([]uint32, n), make([]bool, len(cells))
+	c.source, c.usable = make([]uint32, n), make([]bool, len(c.left))
 	for i := range c.source {
 		c.source[i] = noCell
 	}
-	for i := range cells {
-		c.usable[i] = f.flaws[i]&(cellMissing|full) == 0 && f.emptied(i)
+	for i := range c.usable {
+		c.usable[i] = f.flawsOf(i)&(cellMissing|full) == 0 && f.emptied(i)
 	}
 	steps := e.peel(c.usable, nil)
 	e.substitute(steps, c.left, c.values)
@@ -68,14 +80,14 @@ func (f *peeler[K]) emptied(cell int) bool {
 // portsOf returns the ports of the flows that peeling found; 0 for others, nil
 // where cells have none.
 func (f *peeler[K]) portsOf() []uint32 {
-	if f.ports == nil {
+	if f.layout.Ports == 0 {
 		return nil
 	}
 	ports := make([]uint32, len(f.found))
 	if !f.allPeeled() {
 		return ports
 	}
-	left := slices.Clone(f.ports)
+	left := f.appendPorts(make([]uint32, 0, len(f.sums)))
 	tables := int(f.family.Tables)
 	for flow, at := range f.source {
 		p := left[at]

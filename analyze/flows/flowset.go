@@ -28,6 +28,8 @@ type Flowset struct {
 type cellStore interface {
 	storeCells(c *flowset.Chunk)
 	storeFilter(c *flowset.Chunk)
+	// markMissing marks the units that are not among those that arrived.
+	markMissing(cells, filter bitmap)
 	// filterTest returns the test for a flow, which keeps no cell alive.
 	filterTest() func(model.FlowKey) bool
 	// occupied counts the cells that hold a flow.
@@ -58,24 +60,34 @@ func (fs *Flowset) allocate() {
 // the memory limit, or released.
 func (fs *Flowset) Dropped() bool { return fs.body == nil }
 
-// table is a flowset's content, laid out for decoding: the keys that peeling
-// touches lie apart from the counts, because 16 bytes per cell (IPv4) stay in a
-// core's own cache at 100K flows and 40 do not.
+// table is a flowset's content, laid out for decoding: all that removing a flow
+// changes in a cell lies in 32 bytes (IPv4), so that it touches one line of the
+// cache per sub-table.
 type table[K sketch.Key] struct {
 	*membership[K]
 	layout flowset.Layout
+	sums   []cellSum[K]
 
-	// keys holds the cells' key XOR. The canonical key leaves the low 24 bits
-	// of its last word free: they hold the flow count, see countMask.
-	keys    []K
-	packets []uint64
-	bytes   []uint64 // nil where cells have no byte count
-	ports   []uint32 // in port, out port; nil where cells have none
-
+	// high holds the upper halves of packet counts; nil where the layout has four
+	// bytes of them or fewer.
+	high []uint32
 	// flaws says which part of a cell cannot be used. It is nil while every
 	// cell is intact, which is the usual case and the fast one.
 	flaws []flaw
 }
+
+// cellSum is a cell: the sum of its flows.
+type cellSum[K sketch.Key] struct {
+	// key is the XOR of the keys. The canonical key leaves the low 24 bits of its
+	// last word free: they hold the flow count, see countMask.
+	key K
+	// counts has the lower 32 bits of the packet count in its upper half, and the
+	// XOR of the ports in its lower half: in port, out port.
+	counts uint64
+	bytes  uint64
+}
+
+const portsMask = 1<<32 - 1
 
 // membership is the flow filter of a table. Results keep it, and not the cells.
 type membership[K sketch.Key] struct {
@@ -104,73 +116,18 @@ const (
 	maxCellFlows = 1 << 20
 )
 
+// newTable returns a table to store cells and filter in. Units that do not arrive
+// have to be marked, see markMissing.
 func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
 	n := family.Cells()
 	t := &table[K]{
 		membership: &membership[K]{family, sketch.NewFilter(family.Geometry)}, layout: l,
-		keys: make([]K, n), packets: make([]uint64, n), flaws: make([]flaw, n),
+		sums: make([]cellSum[K], n),
 	}
-	if l.Bytes != 0 {
-		t.bytes = make([]uint64, n)
-	}
-	if l.Ports != 0 {
-		t.ports = make([]uint32, n)
-	}
-	// Units that do not arrive must prove nothing: filter bits that say yes,
-	// cells that are no equation.
-	for i := range t.filter {
-		t.filter[i] = ^uint64(0)
-	}
-	var empty K
-	empty[len(empty)-1] = unknownFlows
-	for i := range t.keys {
-		t.keys[i], t.flaws[i] = empty, cellMissing
+	if l.Packets > 4 {
+		t.high = make([]uint32, n)
 	}
 	return t
-}
-
-func (t *table[K]) storeFilter(c *flowset.Chunk) { t.filter.SetBytes(c.First, c.Data) }
-
-// storeCells stores the cells of a chunk, whose header is the flowset's.
-func (t *table[K]) storeCells(c *flowset.Chunk) {
-	mostFlowsOf, mostPackets, mostBytes := t.layout.Limits()
-	var cell flowset.Cell
-	for j := range c.Len() {
-		c.Cell(j, &cell)
-		i := int(c.First) + j
-		key := sketch.ReadKey[K](&cell.Key)
-		last := len(key) - 1
-		if cell.Flows >= mostFlowsOf || cell.Flows > maxCellFlows {
-			key[last] |= unknownFlows
-		} else {
-			key[last] |= uint64(zeroFlows + cell.Flows)
-		}
-		var f flaw
-		if cell.Packets == mostPackets {
-			f |= packetsFull
-		}
-		t.keys[i], t.packets[i] = key, cell.Packets
-		if t.bytes != nil {
-			t.bytes[i] = cell.Bytes
-			if cell.Bytes == mostBytes {
-				f |= bytesFull
-			}
-		}
-		if t.ports != nil {
-			t.ports[i] = uint32(cell.InPort)<<16 | uint32(cell.OutPort)
-		}
-		t.flaws[i] = f
-	}
-}
-
-// intact reports whether no cell has a flaw.
-func (t *table[K]) intact() bool {
-	for _, f := range t.flaws {
-		if f != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (t *table[K]) filterTest() func(model.FlowKey) bool { return t.membership.mayContain }
@@ -179,13 +136,18 @@ func (t *table[K]) filterTest() func(model.FlowKey) bool { return t.membership.m
 // of it was counted. Missing bytes of the filter prove nothing.
 func (m *membership[K]) mayContain(k model.FlowKey) bool {
 	key, ok := pack[K](&k)
-	return ok && m.filter.Has(&m.family, sketch.HashOf(&m.family, &key))
+	return ok && m.has(&key)
+}
+
+// has is mayContain for a key of the table's family.
+func (m *membership[K]) has(key *K) bool {
+	return m.filter.Has(&m.family, sketch.HashOf(&m.family, key))
 }
 
 func (t *table[K]) occupied() (n int) {
 	last := len(*new(K)) - 1
-	for i := range t.keys {
-		if count := t.keys[i][last] & countMask; count != zeroFlows && t.flaws[i]&cellMissing == 0 {
+	for i := range t.sums {
+		if count := t.sums[i].key[last] & countMask; count != zeroFlows && t.flawsOf(i)&cellMissing == 0 {
 			n++
 		}
 	}

@@ -5,13 +5,17 @@ func (n *network[K]) countAll(out []Decoded) {
 	answers := make([]*solution[K], len(n.parts))
 	parallelFor(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
+		if p.alone {
+			answers[i] = &solution[K]{packets: p.ownPackets, bytes: p.ownBytes}
+			return
+		}
 		extra := n.hiddenFlows(p)
 		a := &solution[K]{peeler: &p.peeler, fs: p.fs, extra: extra, e: p.equationsOf(extra), proven: p.provenFlows()}
 		a.packets = new(flowCounts)
-		p.count(a.packets, a.e, p.packets, packetsFull)
-		if p.bytes != nil {
+		p.countPackets(a.packets, a.e)
+		if p.layout.Bytes != 0 {
 			a.bytes = new(flowCounts)
-			p.count(a.bytes, a.e, p.bytes, bytesFull)
+			p.countBytes(a.bytes, a.e)
 		}
 		answers[i] = a
 	})
@@ -20,7 +24,9 @@ func (n *network[K]) countAll(out []Decoded) {
 		n.solveCounts(answers, func(a *solution[K]) *flowCounts { return a.bytes }, packets)
 	}
 	parallelFor(n.Workers, len(n.parts), func(i int) {
-		out[n.parts[i].set] = answers[i].gradedResult()
+		if p := n.parts[i]; !p.alone {
+			out[p.set] = answers[i].gradedResult()
+		}
 		*answers[i] = solution[K]{}
 	})
 }

@@ -15,13 +15,18 @@ type Options struct {
 	// FlowsOnly omits the counts that no single cell gives: enough to see where
 	// flows go, and faster.
 	FlowsOnly bool
+
+	// together decodes all tables together, those that empty by themselves, too. It is
+	// for tests.
+	together bool
 }
 
 // NetDecode decodes the flowsets of many switches in one slot together, each
 // address family separately: a flow found in one is removed from others that
 // hold it, where that may uncover more. Guides say where to search, the second
 // one for what the first has missed; without a guide, each flowset is decoded by
-// itself.
+// itself. A flowset whose table empties by itself needs no other: its result is that
+// of SingleDecode, and it only helps those that do not.
 //
 // The presence of flows is proven by keys (see provenFlows), counts as in
 // SingleDecode or by the equations of the whole flowset (see independent). The
@@ -50,6 +55,7 @@ type part[K sketch.Key] struct {
 	fs        *Flowset
 	set       int    // index in NetDecode's sets
 	index     int    // index in network.parts
+	alone     bool   // the table emptied by itself; found has the flows that others may need
 	ownFlows  int    // number of flows found before any was claimed
 	shared    int    // number of flows passed on to others
 	firstHere []int  // flows not passed on that were found here before anywhere else
@@ -60,6 +66,9 @@ type part[K sketch.Key] struct {
 	newFlows []K
 	newIDs   []uint32
 	outbox   [][]uint32
+
+	// Where the table emptied by itself: the counts of found.
+	ownPackets, ownBytes *flowCounts
 
 	denied []uint32 // flows that pass the filter, but one of whose cells is empty
 }
@@ -76,6 +85,9 @@ func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guide
 	if len(n.parts) == 0 {
 		return
 	}
+	if n.decodeAlone(out); !n.anyStuck() {
+		return
+	}
 	n.findFlows(guides)
 	n.countAll(out)
 }
@@ -87,8 +99,10 @@ func (n *network[K]) findFlows(guides []Guide) {
 	parallelFor(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
 		p.outbox = make([][]uint32, len(n.parts))
-		p.load(p.table, int(p.fs.Counts.Flows))
-		p.peel()
+		if !p.alone {
+			p.load(p.table, int(p.fs.Counts.Flows))
+			p.peel()
+		}
 		p.ownFlows = len(p.found)
 		p.ids = make([]uint32, p.ownFlows, cap(p.found))
 		for j := range p.ids {
@@ -129,9 +143,11 @@ func (n *network[K]) exchange(g Guide) bool {
 	n.assignIDs()
 	parallelFor(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
-		p.grow(len(n.flows.keys))
-		for _, id := range p.ids[p.shared:] {
-			p.seen.set(id)
+		if !p.alone {
+			p.grow(len(n.flows.keys))
+			for _, id := range p.ids[p.shared:] {
+				p.seen.set(id)
+			}
 		}
 		p.newFlows, p.newIDs = p.found[p.shared:], p.ids[p.shared:]
 		if g.path != nil {
@@ -157,7 +173,7 @@ func (n *network[K]) exchangeByPath(p *part[K], g Guide) {
 	pass := func(flow int) {
 		path = g.path(sketch.FlowKeyOf(&p.found[flow]), path[:0])
 		for _, set := range path {
-			if q := n.bySet[set]; q != nil && q != p {
+			if q := n.bySet[set]; q != nil && q != p && !q.alone {
 				p.outbox[q.index] = append(p.outbox[q.index], p.ids[flow])
 			}
 		}
@@ -182,6 +198,9 @@ func (p *part[K]) grow(flows int) {
 
 // acceptFlows claims the flows that others have passed on to p, and peels again.
 func (n *network[K]) acceptFlows(p *part[K], g Guide) {
+	if p.alone {
+		return
+	}
 	if g.path != nil {
 		for _, q := range n.parts {
 			for _, id := range q.outbox[p.index] {

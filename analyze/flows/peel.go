@@ -37,17 +37,18 @@ func showsSingleKey(lastWord uint64) bool { return (lastWord&countMask-(zeroFlow
 // load copies a table with about the given number of flows, and queues the first
 // pure cells. It reuses the memory of the table before.
 func (f *peeler[K]) load(t *table[K], flows int) {
-	n := min(flows, len(t.keys)+len(t.keys)/4)
+	n := min(flows, len(t.sums)+len(t.sums)/4)
 	*f = peeler[K]{
-		table: t, left: append(f.left[:0], t.keys...), queue: f.queue,
+		table: t, left: slices.Grow(f.left[:0], len(t.sums))[:len(t.sums)], queue: f.queue,
 		found: slices.Grow(f.found[:0], n), source: slices.Grow(f.source[:0], n),
 		cells: slices.Grow(f.cells[:0], n*int(t.family.Tables)),
 	}
-	if size := len(t.keys) + sketch.MaxTables; len(f.queue) < size {
+	if size := len(t.sums) + sketch.MaxTables; len(f.queue) < size {
 		f.queue = make([]uint32, size)
 	}
 	last := len(*new(K)) - 1
 	for i := range f.left {
+		f.left[i] = t.sums[i].key
 		f.queue[f.tail] = uint32(i)
 		if showsSingleKey(f.left[i][last]) {
 			f.tail++

@@ -36,11 +36,14 @@ const (
 // sizeOf estimates the memory that an open flowset takes in total, before a
 // byte of it is allocated.
 func sizeOf(h *flowset.Header) model.Bytes {
-	cell := model.Bytes(16)
+	cell := model.Bytes(unsafe.Sizeof(cellSum[sketch.Key4]{}))
 	if h.Layout.Key == model.KeyLen6 {
-		cell = 40
+		cell = model.Bytes(unsafe.Sizeof(cellSum[sketch.Key6]{}))
 	}
-	cell += 8 + 8 + 4 + 1
+	if h.Layout.Packets > 4 {
+		cell += 4
+	}
+	cell++ // flaws
 	return model.Bytes(h.Units(flowset.Cells))*cell*9/8 + model.Bytes(h.Units(flowset.Filter))*9/8 + model.Bytes(unsafe.Sizeof(sketch.Family{}))
 }
 

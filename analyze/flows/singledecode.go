@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
 // SingleDecode decodes a flowset by itself. Every flow it returns was inserted.
@@ -30,18 +31,22 @@ func (d *Decoder) SingleDecode(fs *Flowset) Decoded {
 // singleDecoder decodes flowsets of one family.
 type singleDecoder[K sketch.Key] struct {
 	peeler[K]
+	alone          alone[K]
 	packets, bytes flowCounts
 }
 
 func (s *singleDecoder[K]) decode(fs *Flowset, t *table[K]) Decoded {
+	if d, ok := s.alone.decode(fs, t); ok {
+		return d
+	}
 	s.load(t, int(fs.Counts.Flows))
 	s.peel()
 	e := s.equationsOf(nil)
 	a := solution[K]{peeler: &s.peeler, fs: fs, e: e, packets: &s.packets}
-	s.count(&s.packets, e, t.packets, packetsFull)
-	if t.bytes != nil {
+	s.countPackets(&s.packets, e)
+	if t.layout.Bytes != 0 {
 		a.bytes = &s.bytes
-		s.count(&s.bytes, e, t.bytes, bytesFull)
+		s.countBytes(&s.bytes, e)
 	}
 	return a.gradedResult()
 }
@@ -109,13 +114,16 @@ func (a *solution[K]) gradedResult() Decoded {
 func (a *solution[K]) fillRecord(r *Record, key *K, flow int, exact bool) {
 	r.Key = sketch.FlowKeyOf(key)
 	r.Packets = a.packets.values[flow]
-	all := &a.fs.Counts
-	ok := r.Packets > 0 && r.Packets <= all.Packets
 	if a.bytes != nil {
 		r.Bytes = a.bytes.values[flow]
-		ok = ok && r.Bytes > 0 && r.Bytes <= all.Bytes
 	}
-	if exact && ok {
+	r.grade(exact, &a.fs.Counts, a.bytes != nil)
+}
+
+// grade grades a record. exact says whether its counts are proven, all what the switch
+// counted, and bytes whether that includes bytes.
+func (r *Record) grade(exact bool, all *flowset.Counts, bytes bool) {
+	if exact && r.Packets > 0 && r.Packets <= all.Packets && (!bytes || r.Bytes > 0 && r.Bytes <= all.Bytes) {
 		r.Grade = Exact
 		return
 	}
@@ -123,7 +131,7 @@ func (a *solution[K]) fillRecord(r *Record, key *K, flow int, exact bool) {
 	// packet, and no more than all flows together.
 	r.Grade = Estimated
 	r.Packets = max(1, min(r.Packets, all.Packets))
-	if a.bytes != nil {
+	if bytes {
 		r.Bytes = max(1, min(r.Bytes, all.Bytes))
 	}
 }
@@ -136,7 +144,7 @@ func (a *solution[K]) exactFlows() []bool {
 	closed := make([]bool, len(a.left))
 	all := true
 	for i := range closed {
-		closed[i] = a.flaws[i] == 0 && a.emptied(i) && a.packets.left[i] == 0 &&
+		closed[i] = a.flawsOf(i) == 0 && a.emptied(i) && a.packets.left[i] == 0 &&
 			(a.bytes == nil || a.bytes.left[i] == 0)
 		all = all && closed[i]
 	}
