@@ -25,9 +25,12 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 		default:
 			a = new(alone[K])
 		}
-		// An impossible count is an estimate in the result, and no help to others.
-		if d, ok := a.decode(p.fs, p.table); ok && !a.odd {
-			out[p.set], p.alone = d, true
+		// A filter with missing bytes may have any flow of a neighbour. An impossible
+		// count is an estimate in the result, and no help to others.
+		if p.fs.MissingFilter == 0 {
+			if d, ok := a.decode(p.fs, p.table); ok && !a.odd {
+				out[p.set], p.alone = d, true
+			}
 		}
 		memory <- a
 	})
