@@ -72,9 +72,9 @@ type PortStates struct {
 }
 
 type portRecord struct {
-	newest State
-	known  bool
-	series []Sample // by label time; a ring would avoid the copy, which is rare
+	newest  State
+	known   bool
+	history history
 }
 
 // NewPortStates returns PortStates without labels.
@@ -135,7 +135,7 @@ func (b *PortStates) storeLabel(now model.Time, it label.Item, link time.Duratio
 		b.stats.Stale++
 		return
 	}
-	if !r.insert(Sample{Item: it, Link: link}, b.cfg.History) {
+	if !r.history.insert(&Sample{Item: it, Link: link}, b.cfg.History) {
 		b.stats.Repeated++
 		return
 	}

@@ -44,29 +44,6 @@ func (b *PortStates) linkLatency(k *label.Block, i int) time.Duration {
 	return NoLink
 }
 
-// insert inserts a sample by label time and reports whether it is new. A full
-// history drops its oldest, which may be the sample itself.
-func (r *portRecord) insert(s Sample, max int) bool {
-	at, found := slices.BinarySearchFunc(r.series, s.Time,
-		func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
-	if found {
-		return false
-	}
-	if len(r.series) == max {
-		if at == 0 {
-			return true
-		}
-		copy(r.series, r.series[1:at])
-		r.series[at-1] = s
-		return true
-	}
-	if n := len(r.series); n == cap(r.series) { // never to more than the history
-		r.series = append(make([]Sample, 0, min(2*n+16, max)), r.series...)
-	}
-	r.series = slices.Insert(r.series, at, s)
-	return true
-}
-
 // Series returns a port's samples from one time to another of its switch's
 // clock, both included. They belong to b and are valid until the next
 // IngestReport.
@@ -75,12 +52,7 @@ func (b *PortStates) Series(p model.Port, from, to model.Time) []Sample {
 	if r == nil {
 		return nil
 	}
-	i, _ := slices.BinarySearchFunc(r.series, from, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
-	j := i
-	for j < len(r.series) && r.series[j].Time <= to {
-		j++
-	}
-	return r.series[i:j]
+	return r.history.between(from, to)
 }
 
 // Congestion is the depth of a port's queues in a time range.
