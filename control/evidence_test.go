@@ -103,7 +103,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 		list = append(list, load.Imbalance{Switch: id, Ports: []load.Share{{Port: 3, Flows: 10}, {Port: 4, Flows: 90}}, Ratio: 1.5 + 0.1*float64(i), Cause: load.Hash})
 	}
 	list[3].Cause = load.Burst // large flows, no fault
-	c.addImbalanceEvidence(list, paths.NewMap(5, slotLength))
+	c.addImbalanceEvidence(list, model.Time(5*slotLength))
 	open := c.correlator.OpenIncidents()
 	if len(open) != 2 || open[0].Cause != anomaly.WrongRoute || open[1].Cause != anomaly.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
@@ -167,7 +167,7 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	}
 	far := way[len(way)-1]
 	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
-	c.processSlot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
+	c.processSlot(&flowwatch.Slot{Index: 1, Length: slotLength, Paths: []paths.Finding{stands}})
 	open := c.correlator.OpenIncidents()
 	if len(open) != 1 || open[0].Cause != anomaly.Storm || open[0].Sources[anomaly.Counters] != len(way) || open[0].Sources[anomaly.Flowsets] != 1 {
 		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))

@@ -30,9 +30,9 @@ var pathKinds = map[paths.Kind]string{
 }
 
 // logPath logs a forwarding fault. Stalled is set if pauses explain it.
-func (c *Controller) logPath(f *paths.Finding, m *paths.Map, stalled bool) {
+func (c *Controller) logPath(f *paths.Finding, slot time.Duration, stalled bool) {
 	one := api.PathFinding{
-		Kind: pathKinds[f.Kind], Confirmed: f.Confirmed, Stalled: stalled, FindingTime: c.slotSpan(f.Slot, f.Slot, m.Length),
+		Kind: pathKinds[f.Kind], Confirmed: f.Confirmed, Stalled: stalled, FindingTime: c.slotSpan(f.Slot, f.Slot, slot),
 		At: c.portRef(f.At), AffectedFlows: api.AffectedFlows{Flows: f.Flows}, PassedFlows: f.Others,
 	}
 	if f.HasNext {
@@ -56,7 +56,7 @@ func (c *Controller) logSlot(s *flowwatch.Slot) {
 			continue
 		}
 		one := api.LinkLoss{
-			From: api.PortRef{Node: c.nodeName(e.From.Node)}, FindingTime: c.slotSpan(e.FirstSlot, e.LastSlot, s.Map.Length),
+			From: api.PortRef{Node: c.nodeName(e.From.Node)}, FindingTime: c.slotSpan(e.FirstSlot, e.LastSlot, s.Length),
 			LostPackets: e.Packets, SentPackets: e.Sent, Pattern: "whole-path",
 			AffectedFlows: api.AffectedFlows{Flows: []model.FlowKey{e.Flow}},
 		}
@@ -68,14 +68,14 @@ func (c *Controller) logSlot(s *flowwatch.Slot) {
 	for i := range s.Spikes {
 		b := &s.Spikes[i]
 		c.findings.AddBurst(api.MicroburstFinding{
-			Port: c.portRef(b.Port), FindingTime: c.slotSpan(b.Slot, b.Slot+b.Slots-1, s.Map.Length),
+			Port: c.portRef(b.Port), FindingTime: c.slotSpan(b.Slot, b.Slot+b.Slots-1, s.Length),
 			LoadShare: b.Load, UsualShare: b.Usual, NewFlows: b.New, AffectedFlows: api.AffectedFlows{Flows: b.Flows},
 		})
 	}
 	for i := range s.Rhythms {
 		p := &s.Rhythms[i]
 		c.findings.AddPeriodicSender(api.PeriodicSender{
-			Port: c.portRef(p.Port), Source: p.Source.String(), FindingTime: c.slotSpan(p.Slot, p.Slot, s.Map.Length),
+			Port: c.portRef(p.Port), Source: p.Source.String(), FindingTime: c.slotSpan(p.Slot, p.Slot, s.Length),
 			Bursts: p.Bursts, PeriodNs: int64(p.Period), LoadShare: p.Load, MeanShare: p.Mean,
 		})
 	}

@@ -7,16 +7,13 @@ import (
 
 // flowRecords adds records of the flows of a slot, each with its path.
 func (c *Controller) flowRecords(s *flowwatch.Slot) {
-	routes := c.cfg.Intent.At(s.Map.Start())
-	for key := range s.Map.All() {
+	for f := range s.Flows() {
 		r := record.FlowSlot{
-			Time: c.wallTime(s.Map.Start()), Slot: s.Map.Length, Flow: key, Exact: true,
-			Src: c.hostName(key.Src), Dst: c.hostName(key.Dst),
+			Time: c.wallTime(s.Start()), Slot: s.Length, Flow: f.Key, Exact: f.Exact, Packets: f.Packets, Bytes: f.Bytes,
+			Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst),
 		}
-		for _, h := range s.Map.FlowPath(key, routes).Hops {
+		for _, h := range f.Hops {
 			r.Path = append(r.Path, record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets})
-			r.Packets, r.Bytes = max(r.Packets, h.Packets), max(r.Bytes, h.Bytes)
-			r.Exact = r.Exact && h.Exact
 		}
 		c.batch.Flows = append(c.batch.Flows, r)
 	}

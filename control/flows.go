@@ -26,26 +26,26 @@ type balanceWindow struct {
 	length      time.Duration
 }
 
-func (w *balanceWindow) addSlot(m *paths.Map) {
+func (w *balanceWindow) addSlot(s *flowwatch.Slot) {
 	if w.slots == 0 {
-		w.first = m.Slot
+		w.first = s.Index
 	}
-	w.slots, w.last, w.length = w.slots+1, m.Slot, m.Length
+	w.slots, w.last, w.length = w.slots+1, s.Index, s.Length
 }
 
 // processSlot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
-	left := c.addPauseEvidence(c.meter.pausedPorts(s.Map.Slot, c.cfg.StallShare), s.Map)
+	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
 	for i := range s.Paths {
-		c.addPathEvidence(&s.Paths[i], s.Map)
+		c.addPathEvidence(&s.Paths[i], s)
 	}
 	c.addLossEvidence(s)
-	c.addPauseEvidence(left, s.Map)
+	c.addPauseEvidence(left, s.Start())
 	c.logSlot(s)
-	if c.balanceWindow.addSlot(s.Map); c.balanceWindow.slots >= c.cfg.BalanceSlots {
-		c.addImbalanceEvidence(c.endWindow(), s.Map)
+	if c.balanceWindow.addSlot(s); c.balanceWindow.slots >= c.cfg.BalanceSlots {
+		c.addImbalanceEvidence(c.endWindow(), s.Start())
 	}
 }
 
@@ -54,10 +54,10 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 func (c *Controller) endWindow() []load.Imbalance {
 	w := c.balanceWindow
 	c.balanceWindow = balanceWindow{}
-	list := c.flows.Balance.TakeImbalances()
+	list := c.flows.TakeImbalances()
 	// Links are logged only: evidence is made of loss events, which come earlier.
-	c.logWindow(w, c.flows.Loss.TakeLinks(), list)
-	c.flows.Sizes.Reset()
+	c.logWindow(w, c.flows.TakeLinks(), list)
+	c.flows.ResetSizes()
 	return list
 }
 
@@ -70,9 +70,9 @@ func (c *Controller) hostName(a model.Addr) string {
 }
 
 // addPathEvidence adds a path finding as evidence.
-func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
+func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 	e := incident.Evidence{
-		At: c.now, From: m.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
+		At: c.now, From: s.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
 		Location: f.At, Flows: f.Flows, Extent: f.Switches,
 	}
 	if f.HasNext {
@@ -98,7 +98,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 		e.Cause = anomaly.WrongRoute
 		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
-	c.logPath(f, m, e.Cause == anomaly.Stall)
+	c.logPath(f, s.Length, e.Cause == anomaly.Stall)
 	c.addEvidence(e)
 }
 
@@ -145,7 +145,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 	for i := range s.Losses {
 		e := &s.Losses[i]
 		r := record.Loss{
-			Time: c.wallTime(model.Time(e.FirstSlot * int64(s.Map.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
+			Time: c.wallTime(model.Time(e.FirstSlot * int64(s.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
 			Packets: e.Packets, Sent: e.Sent, Pattern: "scattered",
 		}
 		if e.To != (model.Port{}) {
@@ -177,7 +177,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			continue
 		}
 		e := incident.Evidence{
-			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+			At: c.now, From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 			Location: seg.From, Flows: k.flows,
 			Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
@@ -204,8 +204,8 @@ func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort
 // Imbalance by chance, or by a few large flows, is no fault. Switches whose
 // imbalance another incident explains, such as a detour or a paused queue, add to
 // that one; all others are one incident, as they are configured alike.
-func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
-	all := incident.Evidence{At: c.now, From: m.Start(), Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Confirmed: true}
+func (c *Controller) addImbalanceEvidence(list []load.Imbalance, from model.Time) {
+	all := incident.Evidence{At: c.now, From: from, Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Confirmed: true}
 	var worst *load.Imbalance
 	for i := range list {
 		im := &list[i]
@@ -241,13 +241,13 @@ func (c *Controller) setDownstreamPeer(e *incident.Evidence) {
 // addPauseEvidence adds ports that were paused in a slot to the incidents that they
 // touch: pauses spread from link to link, and show the extent of an incident. It
 // returns the ports that touch none.
-func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.Port {
+func (c *Controller) addPauseEvidence(left []model.Port, from model.Time) []model.Port {
 	for again := true; again; {
 		again = false
 		var rest []model.Port
 		for _, p := range left {
 			e := incident.Evidence{
-				At: c.now, From: m.Start(), Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: p,
+				At: c.now, From: from, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: p,
 				Text: fmt.Sprintf("%s was paused", c.portName(p)),
 			}
 			c.setDownstreamPeer(&e)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/internal/flowtable"
+	"github.com/weft-telemetry/weft/analyze/internal/routecache"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
@@ -84,27 +86,31 @@ func DefaultBalanceConfig(in *topo.Intent) BalanceConfig {
 
 // BalanceDetector gathers the loads of equal-cost ports over a window of slots.
 type BalanceDetector struct {
-	cfg    BalanceConfig
-	groups map[group]*groupFlows
-	name   []byte // of the current group
-	flows  int    // of all groups
+	cfg      BalanceConfig
+	cache    routecache.Cache
+	groups   []portGroup
+	bySwitch [][]uint32 // indexes of groups, by node
+
+	flows flowtable.Table
+	heads []uint32  // by flow number: its first use plus one
+	uses  []flowUse // of all flows and groups
 }
 
-// group is the ports over which a switch spreads some flows: those of the first
+// portGroup is the ports over which a switch spreads some flows: those of the first
 // route that had this set, so that equal sets are one group.
-type group struct {
+type portGroup struct {
 	sw    model.NodeID
-	ports string
-}
-
-type groupFlows struct {
 	ports []model.PortID
-	flows map[model.FlowKey]*flowUse
+	flows int
+	share []Share // by port, as ports
 }
 
+// flowUse is a flow's packets in one group.
 type flowUse struct {
-	port    model.PortID
 	packets uint64
+	group   uint32
+	port    uint16 // index among the group's ports: that of the flow's first packet in the window
+	next    uint32 // the flow's next use plus one
 }
 
 // NewBalanceDetector returns a detector with an empty window.
@@ -115,15 +121,65 @@ func NewBalanceDetector(cfg BalanceConfig) (*BalanceDetector, error) {
 	if !(cfg.Ratio > 1) {
 		return nil, fmt.Errorf("load: imbalance ratio %v, want more than 1", cfg.Ratio)
 	}
-	return &BalanceDetector{cfg: cfg, groups: map[group]*groupFlows{}}, nil
+	return &BalanceDetector{cfg: cfg, bySwitch: make([][]uint32, len(cfg.Intent.At(0).Fabric().Nodes()))}, nil
 }
 
 // Observe adds a slot to the window.
 func (b *BalanceDetector) Observe(m *paths.Map) {
-	routes := b.cfg.Intent.At(m.Start())
-	for key, sightings := range m.All() {
-		for _, s := range sightings {
-			b.CountFlow(routes, key, s.Switch, s.Out, s.Packets)
+	end := UseEnd(math.MaxUint64)
+	if b.cfg.MaxFlows > 0 {
+		if room := max(b.cfg.MaxFlows-len(b.uses), 0); room < m.Flows()*maxUses {
+			if places := b.NewUses(m); len(places) > room {
+				end = places[room]
+			}
+		}
+	}
+	b.ObservePart(m, end)
+}
+
+// UseEnd orders uses of groups by flows of a slot: by the flow's place, then by the order
+// in which its sightings were added.
+type UseEnd uint64
+
+// maxUses bounds the uses of groups by one flow in one slot.
+const maxUses = 1 << 16
+
+func useOf(place uint32, sighting int) UseEnd { return UseEnd(place)<<16 | UseEnd(sighting) }
+
+// NewUses returns the uses of groups by flows of a map that the window does not have yet,
+// ascending.
+func (b *BalanceDetector) NewUses(m *paths.Map) (list []UseEnd) {
+	b.cache.Use(b.cfg.Intent.At(m.Start()))
+	for i := range m.Flows() {
+		key := m.Key(i)
+		for _, s := range m.Sightings(i) {
+			g, _, ok := b.groupOf(key, s.Switch, s.Out)
+			if !ok {
+				continue
+			}
+			if n, known := b.flows.Find(key, m.Hash(i)); !known || b.find(n, g) == nil {
+				list = append(list, useOf(m.Place(i), s.Added()))
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Tracked returns the number of uses of the window.
+func (b *BalanceDetector) Tracked() int { return len(b.uses) }
+
+// ObservePart is Observe of a part of the flows, of which new uses are added if they are
+// before end.
+func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
+	b.cache.Use(b.cfg.Intent.At(m.Start()))
+	for i := range m.Flows() {
+		key, hash, number := m.Key(i), m.Hash(i), noFlow
+		hops := m.Sightings(i)
+		for hop := range hops {
+			if s := &hops[hop]; s.Out != 0 {
+				number = b.count(key, hash, number, s.Switch, s.Out, s.Packets, useOf(m.Place(i), s.Added()) < end)
+			}
 		}
 	}
 }
@@ -133,95 +189,202 @@ func (b *BalanceDetector) Observe(m *paths.Map) {
 func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID,
 	packets uint64,
 ) {
-	ports := r.NextHops(sw, key.Dst)
-	if len(ports) < 2 || !slices.Contains(ports, out) {
-		return
+	b.cache.Use(r)
+	b.count(&key, flowtable.Hash(&key), noFlow, sw, out, packets, b.cfg.MaxFlows <= 0 || len(b.uses) < b.cfg.MaxFlows)
+}
+
+const noFlow = ^uint32(0)
+
+// count adds packets of a flow to the group that it used, and returns the flow's number
+// if it has one. A flow that is new in the group is counted if there is room.
+func (b *BalanceDetector) count(key *model.FlowKey, hash uint64, number uint32, sw model.NodeID, out model.PortID, packets uint64, room bool) uint32 {
+	group, port, ok := b.groupOf(key, sw, out)
+	if !ok {
+		return number
 	}
-	b.name = b.name[:0]
-	for _, p := range ports {
-		b.name = append(b.name, byte(p>>8), byte(p))
-	}
-	g := b.groups[group{sw, string(b.name)}]
-	if g == nil {
-		g = &groupFlows{ports: ports, flows: map[model.FlowKey]*flowUse{}}
-		b.groups[group{sw, string(b.name)}] = g
-	}
-	u := g.flows[key]
-	if u == nil {
-		if b.cfg.MaxFlows > 0 && b.flows >= b.cfg.MaxFlows {
-			return
+	if number == noFlow {
+		if n, known := b.flows.Find(key, hash); known {
+			number = n
 		}
-		b.flows++
-		u = &flowUse{port: out}
-		g.flows[key] = u
+	}
+	var u *flowUse
+	if number != noFlow {
+		u = b.find(number, group)
+	}
+	g := &b.groups[group]
+	if u == nil {
+		if !room {
+			return number
+		}
+		if number == noFlow {
+			number, _ = b.flows.FindOrAdd(key, hash) // numbers are given in turn
+			b.heads = append(b.heads, 0)
+		}
+		b.uses = append(b.uses, flowUse{group: group, port: uint16(port), next: b.heads[number]})
+		b.heads[number] = uint32(len(b.uses))
+		u = &b.uses[len(b.uses)-1]
+		g.flows++
+		g.share[port].Flows++
 	}
 	u.packets += packets
+	g.share[u.port].Packets += packets
+	return number
+}
+
+// groupOf returns the group that a flow used at a switch, and which of its ports.
+func (b *BalanceDetector) groupOf(key *model.FlowKey, sw model.NodeID, out model.PortID) (group uint32, port int, ok bool) {
+	ports := b.cache.NextHops(sw, key.Dst)
+	if len(ports) < 2 {
+		return 0, 0, false
+	}
+	if port = slices.Index(ports, out); port < 0 {
+		return 0, 0, false
+	}
+	for _, i := range b.bySwitch[sw] {
+		if have := b.groups[i].ports; len(have) == len(ports) && (&have[0] == &ports[0] || slices.Equal(have, ports)) {
+			return i, port, true
+		}
+	}
+	g := portGroup{sw: sw, ports: ports}
+	for _, p := range ports {
+		g.share = append(g.share, Share{Port: p})
+	}
+	group = uint32(len(b.groups))
+	b.groups, b.bySwitch[sw] = append(b.groups, g), append(b.bySwitch[sw], group)
+	return group, port, true
+}
+
+// find returns a flow's use of a group, nil if it has none.
+func (b *BalanceDetector) find(number, group uint32) *flowUse {
+	for i := b.heads[number]; i != 0; i = b.uses[i-1].next {
+		if u := &b.uses[i-1]; u.group == group {
+			return u
+		}
+	}
+	return nil
 }
 
 // TakeImbalances evaluates the window, the worst group first, and starts a new one.
-func (b *BalanceDetector) TakeImbalances() (list []Imbalance) {
-	for id, g := range b.groups {
-		if im, ok := b.evaluate(id.sw, g); ok {
+func (b *BalanceDetector) TakeImbalances() []Imbalance { return TakeImbalances(b) }
+
+// TakeImbalances evaluates the windows of several detectors, each of which saw a part of
+// the flows, as one that saw all of them would.
+func TakeImbalances(parts ...*BalanceDetector) (list []Imbalance) {
+	for _, g := range sumGroups(parts) {
+		if im, ok := g.evaluate(&parts[0].cfg); ok {
+			if im.Cause == Burst {
+				im.Heavy = g.heaviestFlows(parts, &im)
+			}
 			list = append(list, im)
 		}
 	}
-	clear(b.groups)
-	b.flows = 0
+	for _, b := range parts {
+		b.reset()
+	}
 	slices.SortFunc(list, func(x, y Imbalance) int {
 		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch),
-			cmp.Compare(x.Ports[0].Port, y.Ports[0].Port))
+			slices.CompareFunc(x.Ports, y.Ports, func(a, b Share) int { return cmp.Compare(a.Port, b.Port) }))
 	})
 	return list
 }
 
-func (b *BalanceDetector) evaluate(sw model.NodeID, g *groupFlows) (Imbalance, bool) {
-	if len(g.flows) < b.cfg.MinFlows {
+// reset starts a new window.
+func (b *BalanceDetector) reset() {
+	for i := range b.groups {
+		b.bySwitch[b.groups[i].sw] = nil
+	}
+	b.groups, b.uses, b.heads = b.groups[:0], b.uses[:0], b.heads[:0]
+	b.flows.Clear()
+}
+
+// sumGroups adds up equal groups of all parts.
+func sumGroups(parts []*BalanceDetector) (list []portGroup) {
+	bySwitch := map[model.NodeID][]int{}
+	for _, b := range parts {
+		for _, g := range b.groups {
+			at := -1
+			for _, i := range bySwitch[g.sw] {
+				if slices.Equal(list[i].ports, g.ports) {
+					at = i
+				}
+			}
+			if at < 0 {
+				bySwitch[g.sw] = append(bySwitch[g.sw], len(list))
+				list = append(list, g)
+				continue
+			}
+			sum := &list[at]
+			sum.flows += g.flows
+			for i := range g.share {
+				sum.share[i].Flows += g.share[i].Flows
+				sum.share[i].Packets += g.share[i].Packets
+			}
+		}
+	}
+	return list
+}
+
+func (g *portGroup) evaluate(cfg *BalanceConfig) (Imbalance, bool) {
+	if g.flows == 0 || g.flows < cfg.MinFlows {
 		return Imbalance{}, false
 	}
-	im := Imbalance{Switch: sw}
-	for _, p := range g.ports {
-		im.Ports = append(im.Ports, Share{Port: p})
-	}
-	var total uint64
-	for _, u := range g.flows {
-		s := &im.Ports[slices.Index(g.ports, u.port)]
-		s.Flows++
-		s.Packets += u.packets
-		total += u.packets
-	}
-	mean := float64(total) / float64(len(g.ports))
-	busiest := slices.MaxFunc(im.Ports, func(x, y Share) int { return cmp.Compare(x.Packets, y.Packets) })
-	im.Ratio = float64(busiest.Packets) / mean
-	if !(im.Ratio >= b.cfg.Ratio) {
+	im := Imbalance{Switch: g.sw, Ports: g.share}
+	busiest := im.busiest()
+	im.Ratio = float64(busiest.Packets) / im.mean()
+	if !(im.Ratio >= cfg.Ratio) {
 		return Imbalance{}, false
 	}
-	if im.Cause = Burst; imbalanceSigma(im.flowsPerPort()) > b.cfg.Sigma {
+	if im.Cause = Burst; imbalanceSigma(im.flowsPerPort()) > cfg.Sigma {
 		im.Cause = Hash
-		return im, true
 	}
-	im.Heavy = heaviestFlows(g, busiest, mean)
 	return im, true
+}
+
+func (im *Imbalance) busiest() Share {
+	return slices.MaxFunc(im.Ports, func(x, y Share) int { return cmp.Compare(x.Packets, y.Packets) })
+}
+
+// mean returns the packets of a port if all had as many.
+func (im *Imbalance) mean() float64 {
+	total := uint64(0)
+	for _, s := range im.Ports {
+		total += s.Packets
+	}
+	return float64(total) / float64(len(im.Ports))
 }
 
 // heaviestFlows returns the largest flows of the busiest port, until the rest is
 // no more than the mean.
-func heaviestFlows(g *groupFlows, busiest Share, mean float64) (keys []model.FlowKey) {
-	for key, u := range g.flows {
-		if u.port == busiest.Port {
-			keys = append(keys, key)
+func (g *portGroup) heaviestFlows(parts []*BalanceDetector, im *Imbalance) (keys []model.FlowKey) {
+	busiest, mean := im.busiest(), im.mean()
+	var list []Size
+	for _, b := range parts {
+		for group := range b.groups {
+			if own := &b.groups[group]; own.sw == g.sw && slices.Equal(own.ports, g.ports) {
+				list = b.flowsOf(list, uint32(group), busiest.Port)
+			}
 		}
 	}
-	slices.SortFunc(keys, func(a, b model.FlowKey) int {
-		return cmp.Or(cmp.Compare(g.flows[b].packets, g.flows[a].packets), a.Compare(b))
-	})
 	rest := float64(busiest.Packets)
-	for i, key := range keys {
+	for _, f := range Largest(list, len(list)) {
 		if rest <= mean {
-			return keys[:i]
+			break
 		}
-		rest -= float64(g.flows[key].packets)
+		keys = append(keys, f.Flow)
+		rest -= float64(f.Packets)
 	}
 	return keys
+}
+
+// flowsOf appends the flows of one port of a group.
+func (b *BalanceDetector) flowsOf(list []Size, group uint32, port model.PortID) []Size {
+	index := uint16(slices.Index(b.groups[group].ports, port))
+	for n := range uint32(len(b.heads)) {
+		if u := b.find(n, group); u != nil && u.port == index {
+			list = append(list, Size{Flow: *b.flows.Key(n), Packets: u.packets})
+		}
+	}
+	return list
 }
 
 // imbalanceSigma returns how far counts are from even, in standard deviations:

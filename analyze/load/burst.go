@@ -52,6 +52,9 @@ type BurstConfig struct {
 	MinBursts int     // bursts of a periodic sender
 	Jitter    float64 // of their intervals: standard deviation over mean
 	MaxDuty   float64 // share of slots that are bursts
+
+	// Ports are those of the fabric, if others use them too; nil: its own.
+	Ports *paths.Ports
 }
 
 // DefaultBurstConfig requires a slot at 20 % of the port's rate and four times
@@ -67,17 +70,23 @@ func DefaultBurstConfig(f *topo.Fabric) BurstConfig {
 
 // BurstDetector observes the load of every port that leads to a host: that is
 // where senders meet.
+//
+// One HostTraffic has all flows of a slot, or each of several a part of them.
 type BurstDetector struct {
 	cfg     BurstConfig
-	ports   map[model.Port]*portLoads
+	numbers *paths.Ports
+	loads   []*portLoads // by the port's number; nil: it has carried nothing yet
+	bursts  []uint32     // ports with a burst
+	sum     HostTraffic  // of all parts
+	own     HostTraffic
+	last    []*paths.Map // of the slot before
 	senders map[sender]*senderBursts
 	// Untracked counts bursts of senders beyond maxSenders.
 	Untracked uint64
 }
 
 type portLoads struct {
-	loads []float64                // of the last slots, newest last
-	flows map[model.FlowKey]uint64 // bytes in the last slot
+	loads []float64 // of the last slots, newest last
 	last  int64
 	burst Microburst // current; no Slots: none
 }
@@ -112,52 +121,57 @@ func NewBurstDetector(cfg BurstConfig) (*BurstDetector, error) {
 		return nil, fmt.Errorf("load: history %d slots, min bursts %d; want at least 1, and 3 to %d",
 			cfg.History, cfg.MinBursts, maxSenderBursts)
 	}
-	return &BurstDetector{cfg: cfg, ports: map[model.Port]*portLoads{}, senders: map[sender]*senderBursts{}}, nil
+	b := &BurstDetector{cfg: cfg, numbers: cfg.Ports, senders: map[sender]*senderBursts{}}
+	if b.numbers == nil {
+		b.numbers = paths.NewPorts(cfg.Fabric)
+	}
+	b.loads = make([]*portLoads, b.numbers.Len())
+	return b, nil
 }
 
 // Observe takes the map of the next slot and returns the microbursts that ended
-// and the periodic senders that show in it, by port.
+// and the periodic senders that show in it, by port. The detector reads a map until one
+// more has been observed.
 func (b *BurstDetector) Observe(m *paths.Map) (spikes []Microburst, rhythms []PeriodicSender) {
-	type traffic struct {
-		bytes   uint64
-		flows   map[model.FlowKey]uint64
-		sources map[model.Addr]uint64
+	b.own.Count(b.numbers, m)
+	return b.ObserveParts(&b.own)
+}
+
+// ObserveParts is Observe of what several maps of one slot count, each of a part of the
+// flows.
+func (b *BurstDetector) ObserveParts(parts ...*HostTraffic) (spikes []Microburst, rhythms []PeriodicSender) {
+	now := parts[0]
+	if len(parts) > 1 {
+		b.sum.add(b.numbers, parts)
+		now = &b.sum
 	}
-	now := map[model.Port]*traffic{}
-	for key, sightings := range m.All() {
-		for _, s := range sightings {
-			at := model.Port{Node: s.Switch, Port: s.Out}
-			p := b.cfg.Fabric.Port(at)
-			if p == nil || b.cfg.Fabric.Node(p.Peer.Node).Role > topo.Mux {
-				continue
-			}
-			t := now[at]
-			if t == nil {
-				t = &traffic{flows: map[model.FlowKey]uint64{}, sources: map[model.Addr]uint64{}}
-				now[at] = t
-			}
-			t.bytes += s.Bytes
-			t.flows[key] += s.Bytes
-			t.sources[key.Src] += s.Bytes
+	r := parts[0].m.Reports
+	var begun []uint32
+	for _, port := range now.ports {
+		h := b.portHistory(port, r.Slot)
+		load := float64(now.bytes[port]) / b.capacity(port, r)
+		done, begins := b.trackMicroburst(r.Slot, b.numbers.Port(port), h, load)
+		if begins {
+			begun = append(begun, port)
 		}
+		if done != nil {
+			spikes = append(spikes, *done)
+		}
+		h.appendSlot(r.Slot, load)
 	}
-	for at, t := range now {
-		full := float64(b.cfg.Fabric.Port(at).Rate) / 8 * m.Length.Seconds()
-		h := b.portHistory(at, m.Slot)
-		load := float64(t.bytes) / full
-		spikes = b.trackMicroburst(spikes, m.Slot, at, h, load, t.flows)
-		h.appendSlot(m.Slot, load)
-		h.flows = t.flows
-		for src, bytes := range t.sources {
-			if r, ok := b.trackSender(m, sender{at, src}, float64(bytes)/full); ok {
-				rhythms = append(rhythms, r)
+	for _, port := range b.bursts { // of ports that carry nothing any more
+		if !now.has(port) {
+			if done, _ := b.trackMicroburst(r.Slot, model.Port{}, b.loads[port], 0); done != nil {
+				spikes = append(spikes, *done)
 			}
 		}
 	}
-	for at, h := range b.ports {
-		if now[at] == nil && h.burst.Slots > 0 {
-			spikes = b.trackMicroburst(spikes, m.Slot, at, h, 0, nil)
-		}
+	b.attributeFlows(begun, parts)
+	b.bursts = slices.DeleteFunc(append(b.bursts, begun...), func(port uint32) bool { return b.loads[port].burst.Slots == 0 })
+	rhythms = b.trackSenders(r, now)
+	b.last = b.last[:0]
+	for _, p := range parts {
+		b.last = append(b.last, p.m)
 	}
 	slices.SortFunc(spikes, func(x, y Microburst) int { return comparePorts(x.Port, y.Port) })
 	slices.SortFunc(rhythms, func(x, y PeriodicSender) int {
@@ -166,19 +180,22 @@ func (b *BurstDetector) Observe(m *paths.Map) (spikes []Microburst, rhythms []Pe
 	return spikes, rhythms
 }
 
+// capacity returns the bytes that a port can carry in a slot.
+func (b *BurstDetector) capacity(port uint32, r *paths.Reports) float64 {
+	at := b.numbers.Port(port)
+	return float64(b.cfg.Fabric.Port(at).Rate) / 8 * r.Length.Seconds()
+}
+
 func comparePorts(a, b model.Port) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 }
 
 // portHistory returns a port's loads; slots in which it carried nothing are zeros.
-func (b *BurstDetector) portHistory(at model.Port, slot int64) *portLoads {
-	h := b.ports[at]
+func (b *BurstDetector) portHistory(port uint32, slot int64) *portLoads {
+	h := b.loads[port]
 	if h == nil {
 		h = &portLoads{last: slot - 1, loads: make([]float64, b.cfg.History)}
-		b.ports[at] = h
-	}
-	if h.last+1 < slot {
-		h.flows = nil
+		b.loads[port] = h
 	}
 	for range min(slot-h.last-1, int64(b.cfg.History)) {
 		h.appendSlot(slot-1, 0)
@@ -199,13 +216,14 @@ func (h *portLoads) median() float64 {
 }
 
 // trackMicroburst starts, continues or ends a port's microburst with the load of
-// a slot, and appends one that has ended.
-func (b *BurstDetector) trackMicroburst(done []Microburst, slot int64, at model.Port, h *portLoads, load float64,
-	flows map[model.FlowKey]uint64,
-) []Microburst {
-	usual := h.median()
-	if h.burst.Slots > 0 {
-		usual = h.burst.Usual
+// a slot. It returns one that has ended, and reports whether one begins.
+func (b *BurstDetector) trackMicroburst(slot int64, at model.Port, h *portLoads, load float64) (done *Microburst, begins bool) {
+	usual := h.burst.Usual
+	if h.burst.Slots == 0 {
+		if load < b.cfg.Load {
+			return nil, false // whatever is usual
+		}
+		usual = h.median()
 	}
 	high := load >= b.cfg.Load && load >= b.cfg.Factor*usual
 	switch {
@@ -213,52 +231,124 @@ func (b *BurstDetector) trackMicroburst(done []Microburst, slot int64, at model.
 		h.burst.Slots++
 	case high:
 		h.burst = Microburst{Slot: slot, Slots: 1, Port: at, Load: load, Usual: usual}
-		h.attributeFlows(flows)
+		return nil, true
 	case h.burst.Slots > 0:
 		if h.burst.Slots <= b.cfg.MaxSlots {
-			done = append(done, h.burst)
+			ended := h.burst
+			done = &ended
 		}
 		h.burst = Microburst{}
 	}
-	return done
+	return done, false
 }
 
-// attributeFlows lists the flows that grew most, until the rest is the usual load.
-func (h *portLoads) attributeFlows(flows map[model.FlowKey]uint64) {
-	s := &h.burst
+// portFlow is a flow at a port where a burst begins.
+type portFlow struct {
+	key           model.FlowKey
+	bytes, before uint64 // in this slot, and in the one before
+}
+
+// attributeFlows lists the flows of bursts that begin.
+func (b *BurstDetector) attributeFlows(begun []uint32, parts []*HostTraffic) {
+	if len(begun) == 0 {
+		return
+	}
+	flows := make(map[uint32][]portFlow, len(begun))
+	for _, port := range begun {
+		flows[port] = nil
+	}
+	for i, p := range parts {
+		m := p.m
+		var last *paths.Map // the same part of the flows
+		if i < len(b.last) && b.last[i].Slot+1 == m.Slot {
+			last = b.last[i]
+		}
+		for n := range m.Flows() {
+			for _, s := range m.Sightings(n) {
+				port, ok := b.numbers.Number(s.Switch, s.Out)
+				if !ok {
+					continue
+				}
+				if list, ok := flows[port]; ok {
+					flows[port] = append(list, portFlow{*m.Key(n), s.Bytes, bytesAt(last, m, n, &s)})
+				}
+			}
+		}
+	}
+	for port, list := range flows {
+		b.loads[port].burst.attribute(list)
+	}
+}
+
+// bytesAt returns the bytes of a flow at the port of a sighting in the slot before.
+func bytesAt(last, m *paths.Map, flow int, s *paths.Sighting) uint64 {
+	if last == nil {
+		return 0
+	}
+	was, presence := last.FlowAt(last.Find(m.Key(flow), m.Hash(flow)), s.Switch, m.Key(flow))
+	if presence != paths.Seen || was.Out != s.Out {
+		return 0
+	}
+	return was.Bytes
+}
+
+// attribute lists the flows that grew most, until the rest is the usual load.
+func (s *Microburst) attribute(flows []portFlow) {
 	rest := 0.0
-	for key, bytes := range flows {
-		s.Flows = append(s.Flows, key)
-		rest += float64(bytes)
+	for i := range flows {
+		rest += float64(flows[i].bytes)
 	}
 	usual := s.Usual / s.Load * rest
-	growth := func(k model.FlowKey) float64 { return float64(flows[k]) - float64(h.flows[k]) }
-	slices.SortFunc(s.Flows, func(a,
-		b model.FlowKey,
-	) int {
-		return cmp.Or(cmp.Compare(growth(b), growth(a)), a.Compare(b))
+	growth := func(f *portFlow) float64 { return float64(f.bytes) - float64(f.before) }
+	slices.SortFunc(flows, func(a, b portFlow) int {
+		return cmp.Or(cmp.Compare(growth(&b), growth(&a)), a.key.Compare(b.key))
 	})
-	for i, key := range s.Flows {
+	for i := range flows {
 		if rest <= usual*(1+1e-9) {
-			s.Flows = s.Flows[:i]
 			return
 		}
-		rest -= float64(flows[key])
-		if h.flows[key] == 0 {
+		s.Flows = append(s.Flows, flows[i].key)
+		rest -= float64(flows[i].bytes)
+		if flows[i].before == 0 {
 			s.New++
 		}
 	}
 }
 
-// trackSender records a sender's slot and reports whether its bursts are periodic.
-func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (PeriodicSender, bool) {
-	k := b.senders[id]
-	if load < b.cfg.Load {
-		if k != nil {
-			k.total += load
-		}
-		return PeriodicSender{}, false
+// trackSenders tracks the senders of a slot, those with most of a port's rate in the
+// order of ports and addresses.
+func (b *BurstDetector) trackSenders(r *paths.Reports, now *HostTraffic) (rhythms []PeriodicSender) {
+	type burst struct {
+		id   sender
+		load float64
 	}
+	var list []burst
+	for i := range now.senders {
+		s := &now.senders[i]
+		if !s.used {
+			continue
+		}
+		id := sender{b.numbers.Port(s.port), s.src}
+		if load := float64(s.bytes) / b.capacity(s.port, r); load >= b.cfg.Load {
+			list = append(list, burst{id, load})
+		} else if len(b.senders) > 0 {
+			if k := b.senders[id]; k != nil {
+				k.total += load
+			}
+		}
+	}
+	slices.SortFunc(list, func(x, y burst) int { return cmp.Or(comparePorts(x.id.port, y.id.port), x.id.src.Compare(y.id.src)) })
+	for i := range list {
+		if p, ok := b.trackSender(r, list[i].id, list[i].load); ok {
+			rhythms = append(rhythms, p)
+		}
+	}
+	return rhythms
+}
+
+// trackSender records a slot with a burst of a sender and reports whether its bursts are periodic.
+func (b *BurstDetector) trackSender(m *paths.Reports, id sender, load float64) (PeriodicSender, bool) {
+	k := b.senders[id]
 	if k == nil {
 		if len(b.senders) >= maxSenders {
 			maps.DeleteFunc(b.senders, func(_ sender, k *senderBursts) bool { return k.busy+idleSlots < m.Slot })
@@ -285,7 +375,7 @@ func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (Peri
 	return b.detectPeriod(m, id, k)
 }
 
-func (b *BurstDetector) detectPeriod(m *paths.Map, id sender, k *senderBursts) (PeriodicSender, bool) {
+func (b *BurstDetector) detectPeriod(m *paths.Reports, id sender, k *senderBursts) (PeriodicSender, bool) {
 	n := len(k.slots)
 	if n < b.cfg.MinBursts {
 		return PeriodicSender{}, false

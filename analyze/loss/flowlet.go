@@ -5,237 +5,222 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/topo"
 )
 
 // flowlet is one burst of a flow on its path.
 type flowlet struct {
-	firstSlot int64 // its first slot
-	exact     bool  // every counter so far was
-	hops      []hop // in the order in which they were first seen
+	firstSlot int64  // its first slot
+	lastSlot  int64  // the newest in which the flow was seen
+	hops      uint32 // where its hops begin in Tracker.hops, in the order in which they were first seen
+	count     uint16 // of hops
+	class     uint8  // of the hops' array
+	exact     bool   // every counter so far was
 }
 
 // hop holds the counters of a flowlet at one switch.
 type hop struct {
-	sw      model.NodeID
-	in, out model.PortID
-	up      model.NodeID // the switch that packets came from
-	hasUp   bool         // false: a host, or a node that does not count
 	packets uint64
-
-	last uint64 // of packets, those of the newest slot
-	// reported is the number of losses already reported between here and the next hops.
-	reported uint64
-	// provenLost: in every slot so far it was proven that no packet passed further.
-	provenLost bool
-	// unreported are the ends of slots since clean, the last slot at whose end no
-	// packet was missing but reported losses. Missing packets are those in flight
-	// and lost ones.
-	clean      int64
-	sent       uint64 // of packets, those up to the end of clean
-	unreported []slotEnd
-	// firstLoss and lastLoss bound the reported losses.
-	firstLoss, lastLoss int64
+	last    uint64 // of packets, those of the newest slot
+	sw      model.NodeID
+	up      model.NodeID // the switch that packets came from
+	in, out model.PortID
+	deficit uint32 // its index in Tracker.deficits plus one; 0: no packet is missing after the hop
+	upHop   int16  // the index of up among the flowlet's hops; -1: not known
+	state   hopState
 }
 
-// slotEnd is what a hop had counted at the end of a slot, and how many of those
-// packets later hops lacked.
-type slotEnd struct{ packets, missing uint64 }
+type hopState uint8
 
-// maxDated bounds the slots over which a loss is dated; a longer span of
-// continuous traffic is dated by its last ones.
-const maxDated = 64
+const (
+	hasUp    hopState = 1 << iota // clear: packets came from a host, or a node that does not count
+	seenNow                       // the switch counted the flow in the newest slot
+	firstNow                      // and in none before
+	// provenLost: in every slot so far it was proven that no packet passed further.
+	provenLost
+)
 
-// addSlot adds the flow's counters of a map and reports whether the flow was
-// seen. since is the slot from which on each switch has reported everything.
-func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
-	for i := range fl.hops {
-		fl.hops[i].last = 0
+// maxHops bounds the switches of a flowlet. A path through more is not one of a fabric.
+const maxHops = 1 << 12
+
+// addSlot adds a flow's counters of a map to its flowlet: the sightings of its path, none
+// if the slot was silent. Afterwards the tracker's downstream counts are those of the
+// flowlet.
+func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKey, path []paths.Sighting) {
+	list := t.hopsOf(fl)
+	for i := range list {
+		list[i].last = 0
+		list[i].state &^= seenNow | firstNow
 	}
-	trail := m.FlowPath(key, routes)
-	for n, s := range trail.Hops {
-		if !s.Exact {
-			fl.exact = false
+	seen := 0
+	for n := range path {
+		s := &path[n]
+		fl.exact = fl.exact && s.Exact
+		i := n
+		if i >= len(list) || list[i].sw != s.Switch {
+			i = slices.IndexFunc(list, func(h hop) bool { return h.sw == s.Switch })
 		}
-		i := fl.hopAt(s.Switch)
 		if i < 0 {
-			i = len(fl.hops)
-			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, provenLost: true})
+			if len(list) == maxHops {
+				fl.exact = false
+				continue
+			}
+			list = t.addHop(fl, s)
+			i = len(list) - 1
 			// Packets it did not report before would seem lost upstream of it.
-			if from, whole := since[s.Switch]; m.Slot > fl.firstSlot && (!whole || from > fl.firstSlot) {
+			if m.Slot > fl.firstSlot {
+				if from, whole := t.since[s.Switch]; !whole || from > fl.firstSlot {
+					fl.exact = false
+				}
+			}
+		}
+		h := &list[i]
+		h.last = s.Packets
+		h.packets += s.Packets
+		h.state |= seenNow
+		seen++
+		if h.state&hasUp == 0 {
+			if up, ok := t.upstream(m, path, n); ok {
+				h.up, h.upHop = up, -1
+				h.state |= hasUp
+			}
+		}
+	}
+	if seen < len(list) {
+		// A switch without a conclusive report may have counted packets that will seem lost.
+		for i := range list {
+			if list[i].state&seenNow != 0 {
+				continue
+			}
+			if _, p := m.FlowAt(flow, list[i].sw, key); p == paths.Unknown {
 				fl.exact = false
 			}
 		}
-		h := &fl.hops[i]
-		h.last = s.Packets
-		h.packets += s.Packets
-		if !h.hasUp {
-			h.up, h.hasUp = upstream(m, routes.Fabric(), trail, n)
+	}
+	t.countDownstream(list)
+	for i := range list {
+		h := &list[i]
+		t.noteMissing(h, m.Slot, t.after[i])
+		if h.state&provenLost != 0 && !(t.isLast(i) && t.provenLost(m, flow, key, h)) {
+			h.state &^= provenLost
 		}
 	}
-	// A switch without a conclusive report may have counted packets that will seem lost.
-	for i := range fl.hops {
-		if _, p := m.At(fl.hops[i].sw, key); p == paths.Unknown {
-			fl.exact = false
-		}
+}
+
+func (t *Tracker) hopsOf(fl *flowlet) []hop {
+	return t.hops.items[fl.hops : fl.hops+uint32(fl.count)]
+}
+
+// addHop adds a switch to a flowlet's hops, and returns them.
+func (t *Tracker) addHop(fl *flowlet, s *paths.Sighting) []hop {
+	if int(fl.count) == t.hops.capacity(fl.class) {
+		fl.hops = t.hops.grow(fl.hops, fl.class, int(fl.count))
+		fl.class++
 	}
-	for i := range fl.hops {
-		h := &fl.hops[i]
-		h.noteMissing(m.Slot, fl.downstreamPackets(i))
-		h.provenLost = h.provenLost && fl.isLastHop(i) && provenLost(m, key, h, routes)
-	}
-	return len(trail.Hops) > 0
+	fl.count++
+	list := t.hopsOf(fl)
+	list[fl.count-1] = hop{sw: s.Switch, in: s.In, out: s.Out, upHop: -1, state: firstNow | provenLost}
+	return list
 }
 
 // provenLost reports whether it is proven that no packet passed further than a
 // hop in this slot, and some should have.
-func provenLost(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
-	ends := routes.ExpectedLastHops(key.Dst)
+func (t *Tracker) provenLost(m *paths.Map, flow int, key *model.FlowKey, h *hop) bool {
+	ends := t.cache.LastHops(key.Dst)
 	if slices.Contains(ends, h.sw) {
 		return false
 	}
-	f := routes.Fabric()
-	if p := f.Port(model.Port{Node: h.sw, Port: h.out}); p != nil {
-		if f.Node(p.Peer.Node).Role <= topo.Mux {
-			return false
-		}
-		if _, presence := m.At(p.Peer.Node, key); presence != paths.Unknown {
+	switch p := t.ports.Peer(h.sw, h.out); p.Kind {
+	case paths.HostPeer:
+		return false
+	case paths.SwitchPeer:
+		if _, presence := m.FlowAt(flow, p.Node, key); presence != paths.Unknown {
 			return presence == paths.Absent
 		}
 	}
 	return len(ends) > 0 && !slices.ContainsFunc(ends, func(sw model.NodeID) bool {
-		_, presence := m.At(sw, key)
+		_, presence := m.FlowAt(flow, sw, key)
 		return presence != paths.Absent
 	})
-}
-
-func (fl *flowlet) hopAt(sw model.NodeID) int {
-	for i := range fl.hops {
-		if fl.hops[i].sw == sw {
-			return i
-		}
-	}
-	return -1
 }
 
 // upstream finds the switch that packets of a path's hop came from: the one at
 // the other end of their ingress port, if it counts; else the hop before. A
 // clock that is ahead may not have shown the flow at that switch yet.
-func upstream(m *paths.Map, f *topo.Fabric, trail paths.Path, n int) (model.NodeID, bool) {
-	s := trail.Hops[n]
-	if p := f.Port(model.Port{Node: s.Switch, Port: s.In}); p != nil {
-		if f.Node(p.Peer.Node).Role <= topo.Mux {
-			return 0, false
-		}
-		if m.Reported(p.Peer.Node) {
-			return p.Peer.Node, true
+func (t *Tracker) upstream(m *paths.Map, path []paths.Sighting, n int) (model.NodeID, bool) {
+	switch p := t.ports.Peer(path[n].Switch, path[n].In); p.Kind {
+	case paths.HostPeer:
+		return 0, false
+	case paths.SwitchPeer:
+		if m.Reported(p.Node) {
+			return p.Node, true
 		}
 	}
 	if n == 0 {
 		return 0, false
 	}
-	return trail.Hops[n-1].Switch, true
+	return path[n-1].Switch, true
 }
 
-// comesAfter reports whether packets came from another hop.
-func (h *hop) comesAfter(up *hop) bool { return h.hasUp && h.up == up.sw }
-
-// downstreamPackets returns how many packets the hops after one counted.
-func (fl *flowlet) downstreamPackets(i int) (n uint64) {
-	for j := range fl.hops {
-		if fl.hops[j].comesAfter(&fl.hops[i]) {
-			n += fl.hops[j].packets
+// countDownstream counts, for each hop, the packets of the hops after it, and those hops.
+func (t *Tracker) countDownstream(list []hop) {
+	n := len(list)
+	if n > cap(t.after) {
+		t.after, t.followers = make([]uint64, 2*n), make([]uint16, 2*n)
+	}
+	t.after, t.followers = t.after[:n], t.followers[:n]
+	clear(t.after)
+	clear(t.followers)
+	for j := range list {
+		h := &list[j]
+		if h.state&hasUp == 0 {
+			continue
 		}
-	}
-	return n
-}
-
-// isLastHop reports whether no switch after a hop counted the flow.
-func (fl *flowlet) isLastHop(i int) bool {
-	for j := range fl.hops {
-		if fl.hops[j].comesAfter(&fl.hops[i]) {
-			return false
+		if h.upHop < 0 {
+			h.upHop = int16(slices.IndexFunc(list, func(o hop) bool { return o.sw == h.up }))
+			if h.upHop < 0 {
+				continue
+			}
 		}
-	}
-	return true
-}
-
-// noteMissing records the packets missing after a hop at the end of a slot.
-func (h *hop) noteMissing(slot int64, after uint64) {
-	if h.packets <= after+h.reported {
-		h.clean, h.sent, h.unreported = slot, h.packets, h.unreported[:0]
-		return
-	}
-	if len(h.unreported) == maxDated {
-		h.forgetSlots(1)
-	}
-	h.unreported = append(h.unreported, slotEnd{h.packets, h.packets - after})
-}
-
-// forgetSlots makes the n-th slot since clean the clean one.
-func (h *hop) forgetSlots(n int) {
-	if n > 0 {
-		h.clean, h.sent = h.clean+int64(n), h.unreported[n-1].packets
-		h.unreported = append(h.unreported[:0], h.unreported[n:]...)
+		t.after[h.upHop] += h.packets
+		t.followers[h.upHop]++
 	}
 }
 
-// reportLoss adds lost packets to the reported ones. It returns the slots in which
-// they passed the hop, and how many packets did so from the first of these slots on.
-// The earliest losses are reported first: these are from after the last slot at whose
-// end no more were missing than had been reported, and until as many were missing
-// as are reported now.
-func (h *hop) reportLoss(lost uint64) (first, last int64, sent uint64) {
-	resolved := 0
-	for i, end := range h.unreported {
-		if end.missing <= h.reported {
-			resolved = i + 1
-		}
-	}
-	h.forgetSlots(resolved)
-	none := h.reported == 0
-	h.reported += lost
-	first = h.clean + 1
-	last = first
-	for i, end := range h.unreported {
-		if end.missing < h.reported {
-			last = first + int64(i) + 1
-		}
-	}
-	if none {
-		h.firstLoss, h.lastLoss = first, last
-	}
-	h.firstLoss, h.lastLoss = min(h.firstLoss, first), max(h.lastLoss, last)
-	return first, last, h.packets - h.sent
-}
+// isLast reports whether no switch after a hop counted the flow.
+func (t *Tracker) isLast(i int) bool { return t.followers[i] == 0 }
 
 // earlyLosses reports losses of a flowlet that continues. Packets that a hop
 // counted up to the slot before must have passed the next one by now.
-func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []Event {
-	if !fl.exact || fl.ambiguous() {
+func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, slot int64) []Event {
+	if !fl.exact {
 		return events
 	}
-	for i := range fl.hops {
-		h := &fl.hops[i]
-		if fl.isLastHop(i) || h.packets-h.last <= fl.downstreamPackets(i)+h.reported {
+	list := t.hopsOf(fl)
+	if t.ambiguous(list) {
+		return events
+	}
+	for i := range list {
+		h := &list[i]
+		if t.isLast(i) || h.packets-h.last <= t.after[i]+t.reported(h) {
 			continue
 		}
-		events = append(events, fl.lossEvent(i, key, h.packets-h.last-fl.downstreamPackets(i)-h.reported, slot, false))
+		events = append(events, t.lossEvent(list, i, key, h.packets-h.last-t.after[i]-t.reported(h), slot, false))
 	}
 	return events
 }
 
 // finalLosses reports the losses of an ended flowlet that were not reported yet.
-func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []Event {
-	if fl.ambiguous() {
-		return fl.wholePathLoss(events, key, slot)
+func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, slot int64) []Event {
+	list := t.hopsOf(fl)
+	if t.ambiguous(list) {
+		return t.wholePathLoss(events, fl, key, slot)
 	}
-	for i := range fl.hops {
-		h := &fl.hops[i]
-		if fl.isLastHop(i) && !h.provenLost || h.packets <= fl.downstreamPackets(i)+h.reported {
+	for i := range list {
+		h := &list[i]
+		if t.isLast(i) && h.state&provenLost == 0 || h.packets <= t.after[i]+t.reported(h) {
 			continue
 		}
-		events = append(events, fl.lossEvent(i, key, h.packets-fl.downstreamPackets(i)-h.reported, slot, true))
+		events = append(events, t.lossEvent(list, i, key, h.packets-t.after[i]-t.reported(h), slot, true))
 	}
 	return events
 }
@@ -243,9 +228,9 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 // ambiguous reports whether some switch counted more packets than those its flow
 // came from. The path changed within the flowlet, or packets looped: which
 // counters correspond is not known, and their difference is not a loss.
-func (fl *flowlet) ambiguous() bool {
-	for i := range fl.hops {
-		if fl.downstreamPackets(i) > fl.hops[i].packets {
+func (t *Tracker) ambiguous(list []hop) bool {
+	for i := range list {
+		if t.after[i] > list[i].packets {
 			return true
 		}
 	}
@@ -253,19 +238,20 @@ func (fl *flowlet) ambiguous() bool {
 }
 
 // wholePathLoss reports the loss over the whole of an ambiguous path.
-func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) []Event {
+func (t *Tracker) wholePathLoss(events []Event, fl *flowlet, key *model.FlowKey, slot int64) []Event {
 	var sent, arrived, reported uint64
 	first, last := -1, -1
-	for i := range fl.hops {
-		h := &fl.hops[i]
-		reported += h.reported
-		if !h.hasUp {
+	list := t.hopsOf(fl)
+	for i := range list {
+		h := &list[i]
+		reported += t.reported(h)
+		if h.state&hasUp == 0 {
 			sent += h.packets
 			if first < 0 {
 				first = i
 			}
 		}
-		if fl.isLastHop(i) && !h.provenLost {
+		if t.isLast(i) && h.state&provenLost == 0 {
 			arrived += h.packets
 			last = i
 		}
@@ -274,28 +260,28 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 		return events
 	}
 	e := Event{
-		Flow: key, Packets: sent - arrived - reported, Sent: sent, FirstSlot: fl.firstSlot, LastSlot: slot - 1,
+		Flow: *key, Packets: sent - arrived - reported, Sent: sent, FirstSlot: fl.firstSlot, LastSlot: slot - 1,
 		FoundSlot: slot, Final: true,
 	}
-	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, WholePath: true}
+	e.Segment = Segment{From: model.Port{Node: list[first].sw, Port: list[first].out}, WholePath: true}
 	if last >= 0 {
-		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}
+		e.To = model.Port{Node: list[last].sw, Port: list[last].in}
 	}
 	return append(events, e)
 }
 
 // lossEvent reports a loss after a hop.
-func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
-	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, FoundSlot: slot, Final: final}
-	e.FirstSlot, e.LastSlot, e.Sent = fl.hops[i].reportLoss(lost)
+func (t *Tracker) lossEvent(list []hop, i int, key *model.FlowKey, lost uint64, slot int64, final bool) Event {
+	e := Event{Flow: *key, Segment: segment(list, i), Packets: lost, FoundSlot: slot, Final: final}
+	e.FirstSlot, e.LastSlot, e.Sent = t.reportLoss(&list[i], lost)
 	return e
 }
 
 // segment returns the segment after a hop, up to the first hop that followed it.
-func (fl *flowlet) segment(i int) Segment {
-	s := Segment{From: model.Port{Node: fl.hops[i].sw, Port: fl.hops[i].out}}
-	for j := range fl.hops {
-		if next := &fl.hops[j]; next.comesAfter(&fl.hops[i]) {
+func segment(list []hop, i int) Segment {
+	s := Segment{From: model.Port{Node: list[i].sw, Port: list[i].out}}
+	for j := range list {
+		if next := &list[j]; next.state&hasUp != 0 && next.upHop == int16(i) {
 			s.To = model.Port{Node: next.sw, Port: next.in}
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -61,49 +62,103 @@ func (l *Link) Pattern() Pattern {
 	return Scattered
 }
 
+// links are the links of a window, by the port that packets left through.
+type links struct {
+	byPort [][]*Link // by the port's number
+	others []*Link   // of ports that the fabric does not have
+	list   []*Link   // all
+}
+
+// find returns the link of a segment, a new one if there is none.
+func (ls *links) find(ports *paths.Ports, s *Segment) *Link {
+	if ls.byPort == nil {
+		ls.byPort = make([][]*Link, ports.Len())
+	}
+	same := &ls.others
+	if n, ok := ports.Number(s.From.Node, s.From.Port); ok {
+		same = &ls.byPort[n]
+	}
+	for _, l := range *same {
+		if l.Segment == *s {
+			return l
+		}
+	}
+	l := &Link{Segment: *s}
+	*same, ls.list = append(*same, l), append(ls.list, l)
+	return l
+}
+
+func (ls *links) clear() {
+	for i := range ls.byPort {
+		ls.byPort[i] = nil
+	}
+	ls.others, ls.list = nil, nil
+}
+
 // addToLinks adds an ended flowlet to the links it crossed.
-func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
-	if fl.ambiguous() {
+func (t *Tracker) addToLinks(key *model.FlowKey, fl *flowlet) {
+	list := t.hopsOf(fl)
+	if t.ambiguous(list) {
 		return
 	}
-	for i := range fl.hops {
-		h := &fl.hops[i]
-		if fl.isLastHop(i) && !h.provenLost {
+	for i := range list {
+		h := &list[i]
+		if t.isLast(i) && h.state&provenLost == 0 {
 			continue
 		}
-		s := fl.segment(i)
-		l := t.links[s]
-		if l == nil {
-			l = &Link{Segment: s}
-			t.links[s] = l
+		s := segment(list, i)
+		l := t.links.find(t.ports, &s)
+		one := Link{Flowlets: 1, Sent: h.packets}
+		if reported := t.reported(h); reported > 0 {
+			d := &t.deficits[h.deficit-1]
+			one.Lost, one.FirstSlot, one.LastSlot = reported, d.firstLoss, d.lastLoss
+			l.Affected = append(l.Affected, AffectedFlowlet{*key, h.packets, reported})
 		}
-		l.Flowlets++
-		l.Sent += h.packets
 		l.sizes = append(l.sizes, h.packets)
-		if h.reported > 0 {
-			if l.Lost == 0 {
-				l.FirstSlot, l.LastSlot = h.firstLoss, h.lastLoss
-			}
-			l.FirstSlot, l.LastSlot = min(l.FirstSlot, h.firstLoss), max(l.LastSlot, h.lastLoss)
-			l.Lost += h.reported
-			l.Affected = append(l.Affected, AffectedFlowlet{key, h.packets, h.reported})
+		l.add(&one)
+	}
+}
+
+// add adds the sums of another link.
+func (l *Link) add(o *Link) {
+	l.Flowlets += o.Flowlets
+	l.Sent += o.Sent
+	if o.Lost > 0 {
+		if l.Lost == 0 {
+			l.FirstSlot, l.LastSlot = o.FirstSlot, o.LastSlot
 		}
+		l.FirstSlot, l.LastSlot = min(l.FirstSlot, o.FirstSlot), max(l.LastSlot, o.LastSlot)
+		l.Lost += o.Lost
 	}
 }
 
 // TakeLinks returns the loss map since the last call, the links with most losses
 // first, and starts a new one.
-func (t *Tracker) TakeLinks() []*Link {
-	list := make([]*Link, 0, len(t.links))
-	for _, l := range t.links {
-		slices.SortFunc(l.Affected, func(a, b AffectedFlowlet) int { return a.Flow.Compare(b.Flow) })
-		list = append(list, l)
+func (t *Tracker) TakeLinks() []*Link { return TakeLinks(t) }
+
+// TakeLinks returns the loss map of several trackers, each of which saw a part of the
+// flows, as one that saw all of them would.
+func TakeLinks(trackers ...*Tracker) []*Link {
+	sum := trackers[0].links
+	for _, t := range trackers[1:] {
+		for _, l := range t.links.list {
+			all := sum.find(t.ports, &l.Segment)
+			all.add(l)
+			all.sizes, all.Affected = append(all.sizes, l.sizes...), append(all.Affected, l.Affected...)
+		}
+		t.links.clear()
+	}
+	list := sum.list
+	trackers[0].links.clear()
+	for _, l := range list {
+		slices.Sort(l.sizes) // what depends on them must not depend on their order
+		// Flowlets of one flow are all in one part, in the order in which they ended.
+		slices.SortStableFunc(l.Affected, func(a, b AffectedFlowlet) int { return a.Flow.Compare(b.Flow) })
 	}
 	slices.SortFunc(list, func(a, b *Link) int {
 		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.From.Node, b.From.Node),
 			cmp.Compare(a.From.Port, b.From.Port),
 			cmp.Compare(a.To.Node, b.To.Node), cmp.Compare(a.To.Port, b.To.Port))
 	})
-	clear(t.links)
 	return list
 }

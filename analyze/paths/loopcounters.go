@@ -14,8 +14,8 @@ import (
 // a few times. Twice, because a packet may pass a switch twice when routes
 // change; two switches, because the clock of one may be ahead, and then it
 // counts less than those downstream. It is a suspicion: two clocks may be ahead.
-func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop []model.NodeID) {
-	if len(t.Hops) < 4 {
+func (d *Detector) loopByCounters(f *flowIn, last *Map, t Path) (loop []model.NodeID) {
+	if !mayLoop(t.Hops) {
 		return nil
 	}
 	var entered uint64
@@ -25,7 +25,8 @@ func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop
 		}
 		n := s.Packets
 		if last != nil { // packets that entered in the slot before may loop in this one
-			before, _ := last.At(s.Switch, key)
+			earlier := f.in(last)
+			before, _ := earlier.at(s.Switch)
 			n += before.Packets
 		}
 		entered = max(entered, n)
@@ -45,4 +46,19 @@ func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop
 		return nil
 	}
 	return loop
+}
+
+// mayLoop reports whether a switch counted more than twice the packets of the first two:
+// only then may loopByCounters find a loop, whatever entered in the slot before.
+func mayLoop(hops []Sighting) bool {
+	if len(hops) < 4 {
+		return false
+	}
+	entered := max(hops[0].Packets, hops[1].Packets)
+	for i := range hops[2:] {
+		if hops[2+i].Packets > 2*entered {
+			return true
+		}
+	}
+	return false
 }

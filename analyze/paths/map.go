@@ -2,21 +2,27 @@ package paths
 
 import (
 	"iter"
-	"maps"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/internal/flowtable"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // Sighting is a flow at one switch in one slot.
 type Sighting struct {
-	Switch  model.NodeID
-	In, Out model.PortID // 0: not known
 	Packets uint64
 	Bytes   uint64
-	Exact   bool // the counters are proven
+	Switch  model.NodeID
+	In, Out model.PortID // 0: not known
+	Exact   bool         // the counters are proven
+	rank    uint16       // in the order in which the flow's sightings were added
 }
+
+// Added returns the place of a sighting among those of its flow, in the order in which
+// they were added.
+func (s *Sighting) Added() int { return int(s.rank) }
 
 // Presence is what is known about a flow at a switch.
 type Presence uint8
@@ -28,33 +34,72 @@ const (
 	Absent
 )
 
-// Map holds the flow records of all switches in one slot.
+// Map holds the flow records of all switches in one slot, or of a part of the flows.
 //
 // Slots of different switches belong together when they have the same index,
 // by each switch's own clock. With clocks up to half a slot apart that is the
 // same slot; packets near its edges may still be counted in the one before or
 // after at the next switch.
+//
+// Flows have numbers, in the order in which they were first added. Columns are indexed by
+// them: a flow's sightings are one piece of an array that has those of all flows, and lie
+// in the order of its path after OrderPaths.
 type Map struct {
-	Slot   int64 // index: the start divided by the length
-	Length time.Duration
+	*Reports
 
-	sets map[model.NodeID][]*flows.Decoded
-	seen map[model.FlowKey][]Sighting
-	lost map[family]bool // flowsets that a switch usually sends did not all arrive
+	flows  flowtable.Table
+	hashes []uint64 // of the keys
+	places []uint32 // of the flows' first records among all records of the slot
+	starts []uint32 // of the flows' sightings, and the end of the last one's
+	seen   []Sighting
+	shapes []shape
+
+	records uint32 // added so far
+	joined  bool
+	routes  *topo.Routes // that paths are ordered by
+	loops   []flowLoop   // ascending by flow
+	work    *Workspace
 }
 
-// family is the flows of one address family at a switch.
-type family struct {
-	sw model.NodeID
-	v6 bool
+// Workspace is memory that maps need while they are made. Maps of successive slots may
+// share one, if each is joined before the next is begun.
+type Workspace struct {
+	staged      []Sighting // records in the order in which they were added
+	stagedFlows []uint32   // and their flows
+	counts      []uint32   // sightings by flow
+	order       pathOrder
+}
+
+// shape is what is known about a flow's path from the ports of its sightings.
+type shape uint8
+
+const (
+	chain     shape = 1 << iota // ports lead from each sighting to the next: no routes are needed to order them
+	delivered                   // the last one's port leads to a host
+	looped                      // a port leads back to an earlier one
+)
+
+// flowLoop is the switches of a loop of one flow.
+type flowLoop struct {
+	flow     uint32
+	switches []model.NodeID
 }
 
 // NewMap returns the map of a slot without reports.
 func NewMap(slot int64, length time.Duration) *Map {
-	return &Map{
-		Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{},
-		seen: map[model.FlowKey][]Sighting{}, lost: map[family]bool{},
-	}
+	return NewPart(NewReports(slot, length), &Workspace{})
+}
+
+// NewPart returns a map without flows that shares the reports of a slot with others.
+func NewPart(r *Reports, w *Workspace) *Map { return &Map{Reports: r, work: w} }
+
+// Reset starts another slot with the same memory.
+func (m *Map) Reset(r *Reports) {
+	m.Reports, m.routes, m.records, m.joined = r, nil, 0, false
+	m.flows.Clear()
+	m.hashes, m.places, m.starts, m.seen, m.shapes = m.hashes[:0], m.places[:0], m.starts[:0], m.seen[:0], m.shapes[:0]
+	clear(m.loops)
+	m.loops = m.loops[:0]
 }
 
 // SlotAt returns the index of a slot of a switch: its start divided by its
@@ -72,98 +117,185 @@ func SlotAt(start model.Time, length time.Duration) int64 {
 func SlotOf(d *flows.Decoded) int64 { return SlotAt(d.Start, d.Length) }
 
 // AddFlowset adds a decoded flowset to the map. A switch may report several for
-// one slot: one per port or per address family.
+// one slot: one per port or per address family. All must be added before the first
+// question.
 func (m *Map) AddFlowset(d *flows.Decoded) {
-	m.sets[d.Switch] = append(m.sets[d.Switch], d)
+	m.Add(d)
+	lost := m.lost[family{d.Switch, d.V6}]
 	for i := range d.Records {
-		r := &d.Records[i]
-		s := Sighting{
-			Switch: d.Switch, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes,
-			Exact: r.Grade == flows.Exact && !m.lost[family{d.Switch, d.V6}],
-		}
-		m.seen[r.Key] = merge(m.seen[r.Key], s)
+		m.addRecord(d.Switch, &d.Records[i], flowtable.Hash(&d.Records[i].Key), m.records+uint32(i), lost)
+	}
+	m.records += uint32(len(d.Records))
+}
+
+// AddRecords adds some records of a flowset that the reports have: those at the given
+// indexes, ascending. Hashes are those of all its records, and place is that of its first
+// one among all records of the slot.
+func (m *Map) AddRecords(d *flows.Decoded, indexes []uint32, hashes []uint64, place uint32) {
+	lost := m.lost[family{d.Switch, d.V6}]
+	for _, i := range indexes {
+		m.addRecord(d.Switch, &d.Records[i], hashes[i], place+i, lost)
 	}
 }
 
-// MarkLost says that a flowset of a switch did not arrive. What the others do not
-// have is then not absent, and their counters may lack packets. Call it before
-// AddFlowset.
-func (m *Map) MarkLost(sw model.NodeID, v6 bool) { m.lost[family{sw, v6}] = true }
+// Hash returns the hash by which maps find a flow.
+func Hash(key *model.FlowKey) uint64 { return flowtable.Hash(key) }
+
+// addRecord adds a record, which is at a place among all records of the slot.
+func (m *Map) addRecord(sw model.NodeID, r *flows.Record, hash uint64, place uint32, lost bool) {
+	if m.joined {
+		panic("paths: a flowset is added to a map that is in use")
+	}
+	flow, added := m.flows.FindOrAdd(&r.Key, hash)
+	if added {
+		m.hashes = append(m.hashes, hash)
+		m.places = append(m.places, place)
+	}
+	m.work.stagedFlows = append(m.work.stagedFlows, flow)
+	m.work.staged = append(m.work.staged, Sighting{
+		Switch: sw, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Grade == flows.Exact && !lost,
+	})
+}
+
+// join moves the records that were added to their flows' pieces of seen.
+func (m *Map) join() {
+	if m.joined {
+		return
+	}
+	m.joined = true
+	w := m.work
+	n := m.flows.Len()
+	m.starts = resized(m.starts, n+1)
+	clear(m.starts)
+	for _, flow := range w.stagedFlows {
+		m.starts[flow+1]++
+	}
+	for i := range n {
+		m.starts[i+1] += m.starts[i]
+	}
+	m.seen, w.counts = resized(m.seen, len(w.staged)), resized(w.counts, n)
+	clear(w.counts)
+	placed := 0
+	for i := range w.staged {
+		flow := w.stagedFlows[i]
+		first, count := m.starts[flow], w.counts[flow]
+		s := &w.staged[i]
+		if merge(m.seen[first:first+count], s) {
+			continue
+		}
+		s.rank = uint16(min(count, 1<<16-1))
+		m.seen[first+count] = *s
+		w.counts[flow] = count + 1
+		placed++
+	}
+	if placed < len(w.staged) {
+		m.compact()
+	}
+	w.staged, w.stagedFlows = w.staged[:0], w.stagedFlows[:0]
+}
 
 // merge adds a sighting to those of its flow. Two at one switch come from two
 // of its ports: the counters add up, and the first one's ports are kept, as
-// within one flowset.
-func merge(list []Sighting, s Sighting) []Sighting {
+// within one flowset. It reports whether there were two.
+func merge(list []Sighting, s *Sighting) bool {
 	for i := range list {
 		if have := &list[i]; have.Switch == s.Switch {
 			have.Packets += s.Packets
 			have.Bytes += s.Bytes
 			have.Exact = have.Exact && s.Exact
-			return list
-		}
-	}
-	return append(list, s)
-}
-
-// Start returns the start of the slot on a clock without offset.
-func (m *Map) Start() model.Time { return model.Time(m.Slot * int64(m.Length)) }
-
-// End returns the end of the slot on a clock without offset.
-func (m *Map) End() model.Time { return m.Start().Add(m.Length) }
-
-// Flows returns the number of flows seen anywhere.
-func (m *Map) Flows() int { return len(m.seen) }
-
-// All iterates over the flows seen anywhere, with their sightings, in no order.
-// The sightings belong to the map.
-func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] { return maps.All(m.seen) }
-
-// Reported reports whether a switch's flowset is on the map.
-func (m *Map) Reported(sw model.NodeID) bool { return len(m.sets[sw]) > 0 }
-
-// Complete reports whether everything that a switch counted is on the map.
-func (m *Map) Complete(sw model.NodeID) bool {
-	for _, d := range m.sets[sw] {
-		if !d.Complete() || m.lost[family{sw, d.V6}] {
-			return false
-		}
-	}
-	return m.Reported(sw)
-}
-
-// partial reports whether something that a switch reported about a family of flows
-// did not arrive.
-func (m *Map) partial(sw model.NodeID, v6 bool) bool {
-	for _, d := range m.sets[sw] {
-		if d.V6 == v6 && d.MissingCells+d.MissingFilter > 0 {
 			return true
 		}
 	}
-	return m.lost[family{sw, v6}]
+	return false
+}
+
+// compact closes the gaps that merged sightings have left.
+func (m *Map) compact() {
+	end := uint32(0)
+	for i, count := range m.work.counts {
+		first := m.starts[i]
+		m.starts[i] = end
+		end += uint32(copy(m.seen[end:], m.seen[first:first+count]))
+	}
+	m.starts[len(m.work.counts)] = end
+	m.seen = m.seen[:end]
+}
+
+// resized returns a slice of n elements, with the memory of another one if it is enough.
+func resized[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return make([]T, n, n+n/4)
+}
+
+// Flows returns the number of flows seen anywhere.
+func (m *Map) Flows() int { return m.flows.Len() }
+
+// Key returns the key of a flow by number.
+func (m *Map) Key(flow int) *model.FlowKey { return m.flows.Key(uint32(flow)) }
+
+// Place returns the place of a flow's first record among all records of the slot. Flows
+// are ascending by it, in a part of the flows too.
+func (m *Map) Place(flow int) uint32 { return m.places[flow] }
+
+// Hash returns the hash of a flow's key.
+func (m *Map) Hash(flow int) uint64 { return m.hashes[flow] }
+
+// Sightings returns the sightings of a flow. They belong to the map.
+func (m *Map) Sightings(flow int) []Sighting {
+	m.join()
+	return m.seen[m.starts[flow]:m.starts[flow+1]]
+}
+
+// Find returns the number of a flow, or -1.
+func (m *Map) Find(key *model.FlowKey, hash uint64) int {
+	m.join()
+	if n, ok := m.flows.Find(key, hash); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// Largest returns the sighting of a flow with most packets, of equal ones the one that was
+// added first.
+func (m *Map) Largest(flow int) *Sighting {
+	list := m.Sightings(flow)
+	best := &list[0]
+	for i := range list {
+		if s := &list[i]; s.Packets > best.Packets || s.Packets == best.Packets && s.rank < best.rank {
+			best = s
+		}
+	}
+	return best
+}
+
+// All iterates over the flows seen anywhere, with their sightings, in the order in which
+// they were added. The sightings belong to the map.
+func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] {
+	return func(yield func(model.FlowKey, []Sighting) bool) {
+		for i := range m.Flows() {
+			if !yield(*m.Key(i), m.Sightings(i)) {
+				return
+			}
+		}
+	}
 }
 
 // At returns the sighting of a flow at a switch, if any.
 func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
-	for _, s := range m.seen[key] {
-		if s.Switch == sw {
-			return s, Seen
+	return m.FlowAt(m.Find(&key, flowtable.Hash(&key)), sw, &key)
+}
+
+// FlowAt is At of a flow by number; -1: the map does not have it.
+func (m *Map) FlowAt(flow int, sw model.NodeID, key *model.FlowKey) (Sighting, Presence) {
+	if flow >= 0 {
+		list := m.Sightings(flow)
+		for i := range list {
+			if list[i].Switch == sw {
+				return list[i], Seen
+			}
 		}
 	}
-	absent := false
-	if m.lost[family{sw, key.V6}] {
-		return Sighting{Switch: sw}, Unknown
-	}
-	for _, d := range m.sets[sw] {
-		if d.V6 != key.V6 {
-			continue // not about this flow
-		}
-		if !d.Absent(key) {
-			return Sighting{Switch: sw}, Unknown
-		}
-		absent = true
-	}
-	if absent {
-		return Sighting{Switch: sw}, Absent
-	}
-	return Sighting{Switch: sw}, Unknown
+	return Sighting{Switch: sw}, m.withoutRecord(sw, key)
 }

@@ -20,69 +20,197 @@ type Path struct {
 	Loop []model.NodeID
 }
 
-// FlowPath returns the path of a flow in this slot under the routes of its time.
-func (m *Map) FlowPath(key model.FlowKey, routes *topo.Routes) Path {
-	list := slices.Clone(m.seen[key])
+// maxChain is the longest path that is ordered by ports alone. Longer ones are rare: a
+// Clos of five stages has paths of five switches.
+const maxChain = 16
+
+// OrderPaths puts the sightings of every flow in path order, under the routes of the
+// slot's time. It does so once.
+func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
+	if m.routes != nil {
+		return
+	}
+	m.join()
+	m.routes = routes
+	n := m.Flows()
+	m.shapes = resized(m.shapes, n)
+	for i := range n {
+		list := m.seen[m.starts[i]:m.starts[i+1]]
+		if orderChain(ports, list) {
+			m.shapes[i] = chain
+		} else {
+			m.shapes[i] = 0
+			if loop := m.work.order.sort(ports, routes, list, m.Key(i).Dst); loop != nil {
+				m.shapes[i] = looped
+				m.loops = append(m.loops, flowLoop{uint32(i), loop})
+			}
+		}
+		if end := &list[len(list)-1]; ports.Peer(end.Switch, end.Out).Kind == HostPeer {
+			m.shapes[i] |= delivered
+		}
+	}
+}
+
+// orderChain orders sightings each of whose ports leads to the next, but for the last
+// one's. It reports whether they are such: then no other order is possible.
+func orderChain(ports *Ports, list []Sighting) bool {
+	n := len(list)
+	if n > maxChain {
+		return false
+	}
+	var next [maxChain]int8
+	fed := uint32(0)
+	inOrder := true
+	for i := range list {
+		next[i] = -1
+		s := &list[i]
+		p := ports.Peer(s.Switch, s.Out)
+		if p.Kind == NoPeer {
+			continue
+		}
+		for j := range list {
+			if list[j].Switch == p.Node {
+				if fed&(1<<j) != 0 || i == j {
+					return false
+				}
+				fed |= 1 << j
+				next[i] = int8(j)
+				inOrder = inOrder && j == i+1
+				break
+			}
+		}
+	}
+	first := (uint32(1)<<n - 1) &^ fed
+	if first == 0 || first&(first-1) != 0 {
+		return false // not one start
+	}
+	// Each is fed by one at most and there is one start: what it leads to is a chain, and
+	// others, if any, are a loop.
+	var sorted [maxChain]int8
+	count := 0
+	at := int8(0)
+	for first>>at != 1 {
+		at++
+	}
+	for ; at >= 0; at = next[at] {
+		sorted[count] = at
+		count++
+	}
+	if count < n {
+		return false
+	}
+	if !inOrder || n > 1 && sorted[0] != 0 {
+		var copied [maxChain]Sighting
+		copy(copied[:n], list)
+		for i := range list {
+			list[i] = copied[sorted[i]]
+		}
+	}
+	return true
+}
+
+// Path returns the path of a flow by number, under routes of the slot's time. Its memory
+// belongs to the map, or to the workspace until its next use.
+func (m *Map) Path(flow int, ports *Ports, routes *topo.Routes) Path {
+	m.OrderPaths(ports, routes)
+	list := m.Sightings(flow)
+	switch {
+	case m.shapes[flow]&chain != 0:
+		return Path{Hops: list}
+	case routes == m.routes:
+		if m.shapes[flow]&looped == 0 {
+			return Path{Hops: list}
+		}
+		i, _ := slices.BinarySearchFunc(m.loops, uint32(flow), func(l flowLoop, n uint32) int { return cmp.Compare(l.flow, n) })
+		return Path{Hops: list, Loop: m.loops[i].switches}
+	}
+	o := &m.work.order
+	o.copied = append(o.copied[:0], list...)
+	loop := o.sort(ports, routes, o.copied, m.Key(flow).Dst)
+	return Path{Hops: o.copied, Loop: loop}
+}
+
+// pathOrder orders the sightings of one flow that are not a chain.
+type pathOrder struct {
+	copied    []Sighting
+	byNear    []placed // the farthest from the destination first
+	next      []int    // the sighting that the flow's packets went to, or -1
+	fed, done []bool   // some other sighting leads here; it is in the result
+}
+
+type placed struct {
+	Sighting
+	distance int
+}
+
+// sort puts sightings in path order, and returns the loop that they show.
+func (o *pathOrder) sort(ports *Ports, routes *topo.Routes, list []Sighting, dst model.Addr) (loop []model.NodeID) {
 	// The far end of the path is near the destination: by this order alone the
 	// path is right unless packets left the shortest paths.
-	slices.SortFunc(list, func(a, b Sighting) int {
-		return cmp.Or(cmp.Compare(distance(routes, b.Switch, key), distance(routes, a.Switch, key)),
-			cmp.Compare(a.Switch, b.Switch))
+	o.byNear = o.byNear[:0]
+	for i := range list {
+		o.byNear = append(o.byNear, placed{list[i], distance(routes, list[i].Switch, dst)})
+	}
+	slices.SortFunc(o.byNear, func(a, b placed) int {
+		if a.distance != b.distance {
+			return b.distance - a.distance
+		}
+		if a.Switch < b.Switch {
+			return -1
+		}
+		return 1
 	})
-	f := routes.Fabric()
-	next := make([]int, len(list)) // the sighting that the flow's packets went to, or -1
-	fed := make([]bool, len(list)) // some other sighting leads here
-	for i := range list {
-		next[i] = successor(f, list, i)
-	}
-	for i, n := range next {
-		if n >= 0 && n != i {
-			fed[n] = true
+	n := len(list)
+	o.next, o.fed, o.done = resized(o.next, n), resized(o.fed, n), resized(o.done, n)
+	clear(o.fed)
+	clear(o.done)
+	for i := range o.byNear {
+		o.next[i] = o.successor(ports, i)
+		if next := o.next[i]; next >= 0 && next != i {
+			o.fed[next] = true
 		}
 	}
-	var t Path
-	done := make([]bool, len(list))
+	end := 0
 	follow := func(i int) {
-		for i >= 0 && !done[i] {
-			done[i] = true
-			t.Hops = append(t.Hops, list[i])
-			i = next[i]
+		for i >= 0 && !o.done[i] {
+			o.done[i] = true
+			list[end] = o.byNear[i].Sighting
+			end++
+			i = o.next[i]
 		}
-		if i >= 0 && t.Loop == nil {
-			t.Loop = loopFrom(list, next, i)
+		if i >= 0 && loop == nil {
+			loop = o.loopFrom(i)
 		}
 	}
-	for i := range list {
-		if !fed[i] {
+	for i := range n {
+		if !o.fed[i] {
 			follow(i)
 		}
 	}
-	for i := range list { // a loop that nothing outside leads to
+	for i := range n { // a loop that nothing outside leads to
 		follow(i)
 	}
-	return t
+	return loop
 }
 
-// successor finds the sighting that list[i]'s packets went to: at the switch
+// successor finds the sighting that another one's packets went to: at the switch
 // at the other end of the port they left by.
-func successor(f *topo.Fabric, list []Sighting, i int) int {
-	if list[i].Out == 0 {
+func (o *pathOrder) successor(ports *Ports, i int) int {
+	s := &o.byNear[i]
+	p := ports.Peer(s.Switch, s.Out)
+	if p.Kind == NoPeer {
 		return -1
 	}
-	p := f.Port(model.Port{Node: list[i].Switch, Port: list[i].Out})
-	if p == nil {
-		return -1
-	}
-	return slices.IndexFunc(list, func(s Sighting) bool { return s.Switch == p.Peer.Node })
+	return slices.IndexFunc(o.byNear, func(s placed) bool { return s.Switch == p.Node })
 }
 
-// loopFrom lists the loop that contains list[i]. A path that ran into one of its
-// own hops gives i as the entry; one that ran into a hop of another path gives
+// loopFrom lists the loop that contains a sighting. A path that ran into one of its
+// own hops gives that one as the entry; one that ran into a hop of another path gives
 // no loop.
-func loopFrom(list []Sighting, next []int, i int) (loop []model.NodeID) {
-	for at, n := i, 0; n < len(list); n++ {
-		loop = append(loop, list[at].Switch)
-		if at = next[at]; at < 0 {
+func (o *pathOrder) loopFrom(i int) (loop []model.NodeID) {
+	for at := i; len(loop) < len(o.next); {
+		loop = append(loop, o.byNear[at].Switch)
+		if at = o.next[at]; at < 0 {
 			return nil
 		}
 		if at == i {
@@ -94,8 +222,8 @@ func loopFrom(list []Sighting, next []int, i int) (loop []model.NodeID) {
 
 // distance returns the number of links from a switch to the destination;
 // topo.MaxNodes when there is no route.
-func distance(routes *topo.Routes, sw model.NodeID, key model.FlowKey) int {
-	if d, ok := routes.Distance(sw, key.Dst); ok {
+func distance(routes *topo.Routes, sw model.NodeID, dst model.Addr) int {
+	if d, ok := routes.Distance(sw, dst); ok {
 		return d
 	}
 	return topo.MaxNodes

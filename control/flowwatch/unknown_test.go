@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
-	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	wire "github.com/weft-telemetry/weft/wire/flowset"
@@ -66,16 +65,14 @@ func TestUnknownSwitchCannotEndTheProcess(t *testing.T) {
 		Src: fabric.Node(fabric.Hosts()[0]).IPv4, Dst: fabric.Node(fabric.Hosts()[5]).IPv4, SrcPort: 1, DstPort: 2, Proto: model.TCP,
 	}
 	for n := range int64(3) {
-		m := paths.NewMap(n, w.cfg.Slot)
+		s := &Slot{Index: n, Length: w.cfg.Slot}
 		for _, id := range []model.NodeID{sw, 5000, math.MaxUint32} {
-			m.AddFlowset(&flows.Decoded{Switch: id, Length: w.cfg.Slot, Records: []flows.Record{
+			s.Decoded = append(s.Decoded, flows.Decoded{Switch: id, Length: w.cfg.Slot, Records: []flows.Record{
 				{Key: key, Packets: 1000, Bytes: 1, In: 9999, Out: 9999, Grade: flows.Exact},
 			}})
 		}
-		w.paths.Observe(m)
-		w.Loss.Observe(m)
-		w.bursts.Observe(m)
-		w.Balance.Observe(m)
-		w.Sizes.Observe(m)
+		w.flows.observe(s, []flowsetSource{{sw: 5000}, {sw: math.MaxUint32}})
 	}
+	w.TakeLinks()
+	w.TakeImbalances()
 }

@@ -34,6 +34,9 @@ type Config struct {
 	Balance   load.BalanceConfig
 	Bursts    load.BurstConfig
 	MaxFlows  int // of the sizes that are kept
+	// Partitions is the number of parts of the flows that are analysed at once, by
+	// their hash; 0: as many as suit the machine. No result depends on it.
+	Partitions int
 	// Memory bounds the flowsets that are held, in the assembler and until their slot
 	// is decoded, to one half, and decoding and its results to the other.
 	Memory model.Bytes
@@ -47,16 +50,6 @@ func DefaultConfig(in *topo.Intent) Config {
 		Balance: load.DefaultBalanceConfig(in), Bursts: load.DefaultBurstConfig(in.At(0).Fabric()), MaxFlows: 1 << 20,
 		Memory: 2 * model.GiB,
 	}
-}
-
-// Slot is the analysis of one slot.
-type Slot struct {
-	Map     *paths.Map
-	Decoded []flows.Decoded // of every received flowset
-	Paths   []paths.Finding
-	Losses  []loss.Event
-	Spikes  []load.Microburst
-	Rhythms []load.PeriodicSender
 }
 
 // Stats account for reports.
@@ -78,17 +71,11 @@ type Watch struct {
 	asm    *flows.Assembler
 	gather slotGatherer
 	sets   []*flows.Flowset // returned by the assembler, memory reused
-	paths  *paths.Detector
-	bursts *load.BurstDetector
+	flows  *analyses
 	wall   model.Time
 	most   []flowset.Counts // by node: what its ports can carry in a slot
 
 	undecoded, undecodedFlows uint64
-
-	// Windows that their user ends.
-	Loss    *loss.Tracker
-	Balance *load.BalanceDetector
-	Sizes   *load.Sizes
 }
 
 // New makes a watch without reports.
@@ -98,6 +85,9 @@ func New(cfg Config) (*Watch, error) {
 	}
 	if cfg.Memory < 1 {
 		return nil, fmt.Errorf("flowwatch: memory of %v, want more than 0", cfg.Memory)
+	}
+	if cfg.Partitions < 0 || cfg.Partitions > maxPartitions {
+		return nil, fmt.Errorf("flowwatch: %d partitions, want 0 to %d", cfg.Partitions, maxPartitions)
 	}
 	if cfg.Slot <= 0 || cfg.WaitSlots < 1 {
 		return nil, fmt.Errorf("flowwatch: slots of %v, wait of %d slots; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
@@ -113,15 +103,8 @@ func New(cfg Config) (*Watch, error) {
 		w.gather.release = w.asm.Release
 	}
 	fail(e)
-	w.paths, e = paths.NewDetector(cfg.Paths)
+	w.flows, e = newAnalyses(&w.cfg)
 	fail(e)
-	w.Loss, e = loss.NewTracker(cfg.Loss)
-	fail(e)
-	w.Balance, e = load.NewBalanceDetector(cfg.Balance)
-	fail(e)
-	w.bursts, e = load.NewBurstDetector(cfg.Bursts)
-	fail(e)
-	w.Sizes = load.NewSizes(cfg.MaxFlows)
 	if err != nil {
 		return nil, fmt.Errorf("flowwatch: %w", err)
 	}
@@ -197,8 +180,7 @@ func (w *Watch) decodeSlot() *Slot {
 			w.asm.Release(fs)
 		}
 	}()
-	m := paths.NewMap(n, w.cfg.Slot)
-	s := &Slot{Map: m}
+	s := &Slot{Index: n, Length: w.cfg.Slot}
 	// Some may have been dropped while they waited.
 	var held []*flows.Flowset
 	for _, fs := range sets {
@@ -213,27 +195,30 @@ func (w *Watch) decodeSlot() *Slot {
 	for _, fs := range excess {
 		missing = append(missing, sourceOf(fs))
 	}
-	// A flow that the switch's other flowsets do not have may be in a missing one.
-	for _, s := range missing {
-		m.MarkLost(s.sw, s.key == model.KeyLen6)
-	}
 	if len(held) > 0 {
 		// Routes give the paths of most flows; neighbours find misrouted ones.
-		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(m.Start()), held), flows.NeighbourGuide(w.fabric, held)}
+		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(s.Start()), held), flows.NeighbourGuide(w.fabric, held)}
 		s.Decoded = flows.NetDecode(held, w.cfg.Decode, guides...)
 	}
 	for i := range s.Decoded {
 		w.undecodedFlows += uint64(s.Decoded[i].Undecoded)
 		w.clearUnknownPorts(&s.Decoded[i])
-		m.AddFlowset(&s.Decoded[i])
 	}
-	s.Paths = w.paths.Observe(m)
-	s.Losses = w.Loss.Observe(m)
-	s.Spikes, s.Rhythms = w.bursts.Observe(m)
-	w.Balance.Observe(m)
-	w.Sizes.Observe(m)
+	w.flows.observe(s, missing)
 	return s
 }
+
+// TakeLinks is loss.Tracker.TakeLinks of all flows.
+func (w *Watch) TakeLinks() []*loss.Link { return w.flows.takeLinks() }
+
+// TakeImbalances is load.BalanceDetector.TakeImbalances of all flows.
+func (w *Watch) TakeImbalances() []load.Imbalance { return w.flows.takeImbalances() }
+
+// LargestFlows returns the n largest flows since ResetSizes, the largest first.
+func (w *Watch) LargestFlows(n int) []load.Size { return w.flows.largestFlows(n) }
+
+// ResetSizes starts a new window of sizes.
+func (w *Watch) ResetSizes() { w.flows.resetSizes() }
 
 // NotDue counts flowsets, at most some, that wait for others of their slot and may do
 // so: when the fabric falls silent, they wait until it reports again.

@@ -197,7 +197,7 @@ func TestHealthyFabricWithRouteChangeShowsNothing(t *testing.T) {
 				t.Errorf("seed %d: %s; want nothing lost", seed, e.Describe(l.net.Fabric()))
 			}
 			for _, d := range s.Decoded {
-				if s.Map.Slot < int64(end/slot)-1 && !d.Complete() { // the last slot's export was cut off by the end
+				if s.Index < int64(end/slot)-1 && !d.Complete() { // the last slot's export was cut off by the end
 					t.Errorf("seed %d: slot %d of switch %d: %d undecoded; want all", seed, d.Slot, d.Switch, d.Undecoded)
 				}
 			}
@@ -302,7 +302,7 @@ func TestClaimLossMapEqualsTruth(t *testing.T) {
 			}
 		}
 	}
-	if worst := l.watch.Loss.TakeLinks()[0]; worst.From != bad {
+	if worst := l.watch.TakeLinks()[0]; worst.From != bad {
 		t.Errorf("worst link %+v; want that of %v", worst.Segment, bad)
 	}
 }
@@ -353,7 +353,7 @@ func TestPolarisedHashIsTheCause(t *testing.T) {
 	check(t, l.net.AddFlows(more))
 	l.inject(0, 0, sim.HashPolarization{})
 	l.run(140 * ms)
-	list := l.watch.Balance.TakeImbalances()
+	list := l.watch.TakeImbalances()
 	leaf := slices.IndexFunc(list, func(im load.Imbalance) bool { return l.net.Fabric().Node(im.Switch).Role == topo.Leaf })
 	if leaf < 0 || list[leaf].Cause != load.Hash {
 		t.Errorf("imbalances %+v; want one at a leaf, by the hash", list)

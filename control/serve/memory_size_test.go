@@ -40,7 +40,7 @@ func TestTrackedFlowTakesItsSize(t *testing.T) {
 	}
 	seen := 0
 	for slot := range w.Flush(now) {
-		for range slot.Map.All() {
+		for range slot.Flows() {
 			seen++
 		}
 	}

@@ -1,0 +1,48 @@
+package slowpaths
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// loopByCounters returns neighbouring switches that counted more than twice the
+// packets that the first two switches of a flow's path forwarded: its packets
+// seem to loop between them. Ports do not show a loop that started after the
+// flow's first packet of the slot; counters do, as soon as one packet has looped
+// a few times. Twice, because a packet may pass a switch twice when routes
+// change; two switches, because the clock of one may be ahead, and then it
+// counts less than those downstream. It is a suspicion: two clocks may be ahead.
+func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop []model.NodeID) {
+	if len(t.Hops) < 4 {
+		return nil
+	}
+	var entered uint64
+	for _, s := range t.Hops[:2] {
+		if !s.Exact {
+			return nil
+		}
+		n := s.Packets
+		if last != nil { // packets that entered in the slot before may loop in this one
+			before, _ := last.At(s.Switch, key)
+			n += before.Packets
+		}
+		entered = max(entered, n)
+	}
+	many := slices.DeleteFunc(slices.Clone(t.Hops[2:]),
+		func(s Sighting) bool { return !s.Exact || s.Packets <= 2*entered })
+	slices.SortStableFunc(many, func(a, b Sighting) int { return cmp.Compare(b.Packets, a.Packets) })
+	for _, s := range many {
+		if !d.fabric.HasNode(s.Switch) {
+			continue
+		}
+		if len(loop) == 0 || len(d.fabric.Node(loop[len(loop)-1]).PortsTo(s.Switch)) > 0 {
+			loop = append(loop, s.Switch)
+		}
+	}
+	if len(loop) < 2 {
+		return nil
+	}
+	return loop
+}

@@ -1,0 +1,237 @@
+package flowwatch
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/loss"
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Slot is the analysis of one slot. It is valid until the next one is asked for.
+type Slot struct {
+	Index   int64 // the start divided by the length
+	Length  time.Duration
+	Decoded []flows.Decoded // of every received flowset
+	Paths   []paths.Finding
+	Losses  []loss.Event
+	Spikes  []load.Microburst
+	Rhythms []load.PeriodicSender
+
+	parts []*paths.Map
+	ports *paths.Ports
+}
+
+// Start returns the start of the slot on a clock without offset.
+func (s *Slot) Start() model.Time { return model.Time(s.Index * int64(s.Length)) }
+
+// Flow is a flow of a slot.
+type Flow struct {
+	Key            model.FlowKey
+	Hops           []paths.Sighting // in path order; they belong to the slot
+	Packets, Bytes uint64           // the most that a switch counted
+	Exact          bool             // every counter is
+}
+
+// Flows iterates over the flows of the slot, in the order of their first records in
+// Decoded. The Flow is valid until the next one.
+func (s *Slot) Flows() iter.Seq[*Flow] {
+	return func(yield func(*Flow) bool) {
+		var f Flow
+		next := make([]int, len(s.parts)) // by part: its flow that was not returned yet
+		for {
+			least, at := uint64(math.MaxUint64), -1
+			for i, m := range s.parts {
+				if next[i] < m.Flows() {
+					if place := uint64(m.Place(next[i])); place < least {
+						least, at = place, i
+					}
+				}
+			}
+			if at < 0 {
+				return
+			}
+			m := s.parts[at]
+			f = Flow{Key: *m.Key(next[at]), Hops: m.Sightings(next[at]), Exact: true}
+			next[at]++
+			for i := range f.Hops {
+				h := &f.Hops[i]
+				f.Packets, f.Bytes, f.Exact = max(f.Packets, h.Packets), max(f.Bytes, h.Bytes), f.Exact && h.Exact
+			}
+			if !yield(&f) {
+				return
+			}
+		}
+	}
+}
+
+// analyses are those of flows, in partitions by the hash of the flow. Every slot is
+// analysed by all partitions at once, and their results are merged when the last is done:
+// results do not depend on the number of partitions.
+type analyses struct {
+	cfg      *Config
+	ports    *paths.Ports
+	parts    []*partition
+	workers  int
+	reports  [keptSlots]*paths.Reports
+	shuffled []shuffle // by flowset of the present slot
+	merger   paths.Merger
+	bursts   *load.BurstDetector
+	slots    int // analysed
+}
+
+func newAnalyses(cfg *Config) (*analyses, error) {
+	n := cfg.Partitions
+	if n == 0 {
+		n = defaultPartitions()
+	}
+	a := &analyses{cfg: cfg, ports: paths.NewPorts(cfg.Intent.At(0).Fabric()), workers: runtime.GOMAXPROCS(0)}
+	bursts := cfg.Bursts
+	bursts.Ports = a.ports
+	var err error
+	a.bursts, err = load.NewBurstDetector(bursts)
+	for range n {
+		p, e := newPartition(cfg, a.ports)
+		err = errors.Join(err, e)
+		a.parts = append(a.parts, p)
+	}
+	for i := range a.reports {
+		a.reports[i] = paths.NewReports(0, cfg.Slot)
+	}
+	return a, err
+}
+
+// observe analyses the next slot. Flowsets of the missing sources were lost.
+func (a *analyses) observe(s *Slot, missing []flowsetSource) {
+	at := a.slots % keptSlots
+	a.slots++
+	reports := a.reports[at]
+	reports.Reset(s.Index, s.Length)
+	// A flow that the switch's other flowsets do not have may be in a missing one.
+	for _, m := range missing {
+		reports.MarkLost(m.sw, m.key == model.KeyLen6)
+	}
+	records := 0
+	for i := range s.Decoded {
+		reports.Add(&s.Decoded[i])
+		records += len(s.Decoded[i].Records)
+	}
+	a.shuffled = append(a.shuffled, make([]shuffle, max(len(s.Decoded)-len(a.shuffled), 0))...)
+	inParallel(a.workers, len(s.Decoded), func(i int) { a.shuffled[i].sort(&s.Decoded[i], len(a.parts)) })
+	limited := a.mayReachLimits(records)
+	s.parts, s.ports = s.parts[:0], a.ports
+	for _, p := range a.parts {
+		s.parts = append(s.parts, p.maps[at])
+	}
+	inParallel(a.workers, len(a.parts), func(i int) {
+		p := a.parts[i]
+		p.join(at, reports, s.Decoded, a.shuffled, i)
+		p.find(s.parts[i], a.ports)
+		if !limited {
+			p.track(s.parts[i], noEnds)
+		}
+	})
+	if limited {
+		e := a.limits(s.parts)
+		inParallel(a.workers, len(a.parts), func(i int) { a.parts[i].track(s.parts[i], e) })
+	}
+	a.merge(s)
+}
+
+// merge makes the results of the slot of those of the partitions.
+func (a *analyses) merge(s *Slot) {
+	found, traffic := make([]*paths.Part, len(a.parts)), make([]*load.HostTraffic, len(a.parts))
+	for i, p := range a.parts {
+		found[i], traffic[i] = p.found, &p.traffic
+		s.Losses = append(s.Losses, p.losses...)
+	}
+	s.Paths = a.merger.Merge(found...)
+	loss.SortEvents(s.Losses)
+	s.Spikes, s.Rhythms = a.bursts.ObserveParts(traffic...)
+}
+
+// mayReachLimits reports whether a slot with a number of records may have more flows than
+// are tracked.
+func (a *analyses) mayReachLimits(records int) bool {
+	var tracked, sizes, uses int
+	for _, p := range a.parts {
+		tracked += p.loss.Tracked()
+		sizes += p.sizes.Tracked()
+		uses += p.balance.Tracked()
+	}
+	return tracked+records > a.cfg.Loss.MaxFlows || sizes+records > a.cfg.MaxFlows ||
+		a.cfg.Balance.MaxFlows > 0 && uses+records > a.cfg.Balance.MaxFlows
+}
+
+// limits returns up to where new flows of a slot are tracked, so that all partitions
+// together keep to the limits: those whose records come first.
+func (a *analyses) limits(parts []*paths.Map) ends {
+	var tracked, sizes, uses int
+	var newFlows, newSizes []uint32
+	var newUses []load.UseEnd
+	for i, p := range a.parts {
+		tracked += p.loss.Tracked()
+		sizes += p.sizes.Tracked()
+		uses += p.balance.Tracked()
+		newFlows = append(newFlows, p.loss.NewFlows(parts[i])...)
+		newSizes = append(newSizes, p.sizes.NewFlows(parts[i])...)
+		newUses = append(newUses, p.balance.NewUses(parts[i])...)
+	}
+	e := noEnds
+	e.loss = endOf(newFlows, a.cfg.Loss.MaxFlows-tracked, e.loss)
+	e.sizes = endOf(newSizes, a.cfg.MaxFlows-sizes, e.sizes)
+	if most := a.cfg.Balance.MaxFlows; most > 0 {
+		e.balance = endOf(newUses, most-uses, e.balance)
+	}
+	return e
+}
+
+// endOf returns the first that is beyond the capacity, none if there is none.
+func endOf[T uint32 | load.UseEnd](list []T, capacity int, none T) T {
+	if capacity = max(capacity, 0); len(list) <= capacity {
+		return none
+	}
+	slices.Sort(list)
+	return list[capacity]
+}
+
+func (a *analyses) takeLinks() []*loss.Link {
+	trackers := make([]*loss.Tracker, len(a.parts))
+	for i, p := range a.parts {
+		trackers[i] = p.loss
+	}
+	return loss.TakeLinks(trackers...)
+}
+
+func (a *analyses) takeImbalances() []load.Imbalance {
+	detectors := make([]*load.BalanceDetector, len(a.parts))
+	for i, p := range a.parts {
+		detectors[i] = p.balance
+	}
+	return load.TakeImbalances(detectors...)
+}
+
+func (a *analyses) largestFlows(n int) (list []load.Size) {
+	for _, p := range a.parts {
+		list = append(list, p.sizes.Top(n)...)
+	}
+	return load.Largest(list, n)
+}
+
+func (a *analyses) resetSizes() {
+	for _, p := range a.parts {
+		p.sizes.Reset()
+	}
+}
+
+const maxPartitions = 1 << 12
+
+// defaultPartitions is one for each CPU.
+func defaultPartitions() int { return min(runtime.GOMAXPROCS(0), maxPartitions) }
