@@ -111,6 +111,22 @@ type Switch interface {
 	Queue(out model.PortID, class model.Priority) Queue
 }
 
+// CountingSwitch is a Switch that has counters of its ports, as the ASICs of switches
+// do. Counts are since the switch started.
+type CountingSwitch interface {
+	Switch
+	// Counters returns the counters of a port's egress side. They are zero for a port
+	// that does not exist.
+	Counters(out model.PortID) PortCounters
+}
+
+// PortCounters are the counters of a port's egress side.
+type PortCounters struct {
+	Bytes    uint64        // sent
+	Discards uint64        // packets that found no buffer
+	Paused   time.Duration // by the neighbour, of the priority that was paused for longest
+}
+
 // Device is what a program may know about its switch before the first event.
 type Device struct {
 	ID         model.NodeID

@@ -21,6 +21,7 @@ type Program struct {
 	// ListPerSwitch is for programs that append to a separate list per switch, in
 	// the order of their ids; others share one list, or as many as Lists says.
 	ListPerSwitch bool
+	Keyed         bool                                                                 // its reports have keys, and it appends to no list
 	Lists         int                                                                  // of one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
 }
@@ -36,6 +37,9 @@ type ProgramInputs struct {
 // Lists are numbered in the order of programs, so that no two share one.
 func (s *Scenario) FirstList(program int) (first dta.ListID) {
 	for _, p := range s.Telemetry[:program] {
+		if p.Keyed {
+			continue
+		}
 		if p.ListPerSwitch {
 			first += dta.ListID(len(s.fabric().Switches()))
 		} else {
@@ -64,10 +68,11 @@ func (p *programHeader) header() *programHeader { return p }
 // programKinds returns specs with their defaults. A program that is added here
 // can be used in scenario files.
 var programKinds = map[string]func() programSpec{
-	"flowset": func() programSpec { return defaultFlowset() },
-	"epoch":   func() programSpec { return defaultEpoch() },
-	"label":   func() programSpec { return defaultLabels() },
-	"mirror":  func() programSpec { return defaultMirror() },
+	"flowset":    func() programSpec { return defaultFlowset() },
+	"epoch":      func() programSpec { return defaultEpoch() },
+	"label":      func() programSpec { return defaultLabels() },
+	"mirror":     func() programSpec { return defaultMirror() },
+	"port-state": func() programSpec { return defaultPortState() },
 }
 
 type programItem struct{ programSpec }

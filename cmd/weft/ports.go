@@ -30,6 +30,7 @@ type portsFlags struct {
 	congested  string
 	silent     time.Duration
 	adaptive   bool
+	now        bool
 	window     time.Duration
 }
 
@@ -42,6 +43,9 @@ func (a *app) portsCommand() *cobra.Command {
 the labels that switches write into packets (telemetry of kind label) and from port
 counters.
 
+--now prints the newest state that switches wrote of their ports instead, read
+straight from the collector's memory: queues, load, pauses, discards.
+
 --port shows one port over time. --congested lists the ports whose queue reached a
 depth. --heat draws a heat map of all ports over time. --silent lists ports that carry
 traffic, but that labels have not reported for a time (exit code 3 if there are any).
@@ -50,6 +54,7 @@ With FILE it runs that scenario in the simulator, and also prints how many ports
 labels reported, and the label overhead: the bandwidth of labels on the links and of
 their reports to the collector. Otherwise it queries a controller (--server).`,
 		Example: `  weft ports --server http://127.0.0.1:8080
+  weft ports --now
   weft ports --port leaf0:Ethernet8 --last 10s
   weft ports --heat --metric load_bps --last 1m --svg heat.svg
   weft ports examples/labels.yaml
@@ -63,6 +68,7 @@ their reports to the collector. Otherwise it queries a controller (--server).`,
 	f.register(cmd)
 	f.timeRange.register(cmd)
 	fl := cmd.Flags()
+	fl.BoolVar(&f.now, "now", false, "the newest state that switches wrote, from the collector's memory")
 	fl.StringVar(&f.port, "port", "", "show one port over time, e.g. leaf0:Ethernet8, leaf0:3 or 'leaf0>spine1'")
 	fl.StringVar(&f.node, "node", "", "only ports of this node")
 	fl.DurationVar(&f.step, "step", 0, "with --port: minimum time between samples; 0 chooses it by the range")
@@ -94,13 +100,13 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return usagef("--svg needs --heat")
 	}
 	selected := 0
-	for _, set := range []bool{f.heat, f.port != "", f.congested != "", f.silent > 0} {
+	for _, set := range []bool{f.now, f.heat, f.port != "", f.congested != "", f.silent > 0} {
 		if set {
 			selected++
 		}
 	}
 	if selected > 1 {
-		return usagef("--port, --congested, --heat and --silent: want one of them")
+		return usagef("--now, --port, --congested, --heat and --silent: want one of them")
 	}
 	var depth model.Bytes
 	var err error
@@ -114,7 +120,11 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err := errors.Join(checkTop(f.top), checkWritable("svg", f.svg)); err != nil {
 		return err
 	}
-	t, err := f.open(cmd, file, live.StartOptions{Need: "label", AdaptiveLabels: f.adaptive, LabelWindow: f.window})
+	need := "label"
+	if f.now {
+		need = ""
+	}
+	t, err := f.open(cmd, file, live.StartOptions{Need: need, PortStates: f.now, AdaptiveLabels: f.adaptive, LabelWindow: f.window})
 	if err != nil {
 		return err
 	}
@@ -128,7 +138,7 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if selected == 0 || f.silent > 0 {
+	if selected == 0 || f.silent > 0 || f.now {
 		if f.timeRange != (rangeFlags{}) {
 			return usagef("--last, --from and --to need --port, --congested or --heat; the list of ports is the current state")
 		}
@@ -137,6 +147,8 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 		return err
 	}
 	switch {
+	case f.now:
+		return f.printNow(a, cmd, t)
 	case f.heat:
 		err = f.printHeatmap(a, cmd, t, r)
 	case f.congested != "":

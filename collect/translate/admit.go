@@ -74,7 +74,7 @@ func (in *Intake) admit(now model.Time, from netip.AddrPort, h *dta.Header, data
 
 // admitReport decides about one report of an admitted datagram.
 func (in *Intake) admitReport(now model.Time, r *dta.Report) Refusal {
-	if in.gate == nil || r.Primitive != dta.Append {
+	if in.gate == nil {
 		return Admitted
 	}
 	return in.gate.Report(now, &in.head, r)
@@ -83,7 +83,7 @@ func (in *Intake) admitReport(now model.Time, r *dta.Report) Refusal {
 // admitRun reports whether all reports of a run are admitted; in.report is the
 // first of them. It leaves the refusals to admitReport.
 func (in *Intake) admitRun(now model.Time, run []byte, size int) bool {
-	if in.gate == nil || in.report.Primitive != dta.Append {
+	if in.gate == nil {
 		return true
 	}
 	if in.gate.Report(now, &in.head, &in.report) != Admitted {

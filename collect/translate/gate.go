@@ -19,9 +19,8 @@ type Gate interface {
 	// Prototype decides about a datagram of the prototype's format, which names
 	// no reporter and has no MAC.
 	Prototype(now model.Time, from netip.AddrPort, size int) Refusal
-	// Report decides about one Append of an admitted datagram. Keyed reports are
-	// not asked about: they name neither a list nor a switch. Data aliases the
-	// datagram.
+	// Report decides about one report of an admitted datagram: an Append by its list
+	// and data, others by their key. Both alias the datagram.
 	Report(now model.Time, h *dta.Header, r *dta.Report) Refusal
 
 	// Keys returns the keys of a reporter, none where it has none. A reporter with
@@ -63,6 +62,7 @@ const (
 	ForeignSwitch               // the payload names another switch than the reporter
 	UnknownPlace                // the payload names a switch or port that the topology has not
 	PrototypeNotAllowed         // the prototype's format cannot be authenticated
+	MalformedKey                // key or value of no format that this collector has memory for
 
 	Refusals = int(iota) // number of values, Admitted included
 )
@@ -98,6 +98,8 @@ func (r Refusal) String() string {
 		return "unknown switch or port in the payload"
 	case PrototypeNotAllowed:
 		return "prototype format not allowed"
+	case MalformedKey:
+		return "malformed key"
 	}
 	return "refusal " + strconv.Itoa(int(r))
 }

@@ -390,8 +390,8 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	cfg := DefaultConfig()
 	deps := Deps{
 		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
-		FlowAnalyses: k,
-		Build:        Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
+		FlowAnalyses: k, Memory: fakeMemory{},
+		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	for _, c := range change {
 		c(&cfg, &deps)

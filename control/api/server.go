@@ -28,6 +28,7 @@ type Deps struct {
 	CounterAdmin CounterAdmin
 	Diagnoser    Diagnoser
 	FlowAnalyses FlowAnalyses
+	Memory       KeyedMemory
 	Lab          Lab
 
 	Console fs.FS                // the console, with index.html at its root
@@ -143,7 +144,7 @@ func (s *Server) routes() http.Handler {
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
 		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes,
-		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes,
+		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {
 		add()

@@ -112,6 +112,21 @@ func (c *Client) Port(ctx context.Context, node string, port model.PortID, r api
 	return callJSON[api.PortSeries](ctx, c, "GET", "/ports/"+url.PathEscape(node)+"/"+strconv.Itoa(int(port)), q, nil)
 }
 
+// PortsNow returns the newest state that switches wrote of their ports, or of those
+// of one switch, from the collector's memory.
+func (c *Client) PortsNow(ctx context.Context, node string) (api.PortsNow, error) {
+	q := url.Values{}
+	if node != "" {
+		q.Set("node", node)
+	}
+	return callJSON[api.PortsNow](ctx, c, "GET", "/ports/now", q, nil)
+}
+
+// PortNow returns the newest state that a switch wrote of a port.
+func (c *Client) PortNow(ctx context.Context, node, port string) (api.PortNow, error) {
+	return callJSON[api.PortNow](ctx, c, "GET", "/ports/now/"+url.PathEscape(node)+"/"+url.PathEscape(port), nil, nil)
+}
+
 // Heatmap returns a metric of all ports over time.
 func (c *Client) Heatmap(ctx context.Context, q api.HeatmapQuery) (api.Heatmap, error) {
 	return callJSON[api.Heatmap](ctx, c, "GET", "/ports/heatmap", queryParams(q), nil)

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -77,7 +79,9 @@ type Deps struct {
 	Devices control.Devices
 	Store   Store   // nil: records go to Records alone
 	Lab     api.Lab // nil: faults cannot be injected
-	Console fs.FS   // nil: there is none
+	// Memory is read by key, until the API answers no more; nil: there is none.
+	Memory  *translate.Memory
+	Console fs.FS // nil: there is none
 	Build   api.Build
 	Log     *slog.Logger
 
@@ -140,9 +144,15 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 		return c, nil
 	}
 	b := control.NewBackend(c.Controller, c.Loop.Call, c.hub)
+	var memory api.KeyedMemory
+	if deps.Memory != nil {
+		if memory, err = livestate.New(c.Fabric(), cfg.Controller.Epoch, deps.Memory); err != nil {
+			return nil, err
+		}
+	}
 	c.server, err = api.New(*cfg.API, api.Deps{
 		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Marker: b, CounterAdmin: b, Diagnoser: b,
-		FlowAnalyses: b, Lab: deps.Lab, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		FlowAnalyses: b, Memory: memory, Lab: deps.Lab, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 	})
 	return c, err
 }

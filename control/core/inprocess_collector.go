@@ -1,11 +1,13 @@
 package core
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -22,26 +24,29 @@ type InProcessCollector struct {
 	answer     []byte
 }
 
-// NewInProcessCollector makes a collector with memory for lists. Reports wait
-// for their batch to fill for at most maxWait. Close must follow.
-func NewInProcessCollector(lists list.Config, maxWait time.Duration) (_ *InProcessCollector, err error) {
-	c := &InProcessCollector{intake: translate.NewIntake(translate.DefaultReporters)}
+// NewInProcessCollector makes a collector with memory for lists and for keyed
+// reports. Reports wait for their batch to fill for at most maxWait. Close must follow.
+func NewInProcessCollector(lists list.Config, keyed livestate.Plan, maxWait time.Duration) (_ *InProcessCollector, err error) {
+	c := &InProcessCollector{intake: translate.NewIntake(translate.DefaultReporters), memory: &translate.Memory{}}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
+		}
+	}()
 	rings, err := list.Open("", lists)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = rings.Region().Close()
-		}
-	}()
-	c.memory = &translate.Memory{Lists: []*list.Table{rings}}
+	c.memory.Lists = []*list.Table{rings}
+	if err := keyed.Open(c.memory); err != nil {
+		return nil, err
+	}
 	local, err := translate.NewLocalWriter(c.memory, 0, false, nil)
 	if err != nil {
 		return nil, err
 	}
 	cfg := translate.DefaultConfig()
-	cfg.ListWait = maxWait
+	cfg.ListWait, cfg.Rows = maxWait, inProcessRows
 	if c.translator, err = translate.New(cfg, local.Plan, local); err != nil {
 		return nil, err
 	}
@@ -49,6 +54,12 @@ func NewInProcessCollector(lists list.Config, maxWait time.Duration) (_ *InProce
 	c.inbox, err = NewInbox(c.memory)
 	return c, err
 }
+
+// inProcessRows is for the postcards of packets in flight: few flows have any.
+const inProcessRows = 1 << 10
+
+// Memory is what reports are written to. It may be read until Close.
+func (c *InProcessCollector) Memory() *translate.Memory { return c.memory }
 
 // Receive takes a datagram. The answer to its reporter is discarded.
 func (c *InProcessCollector) Receive(at model.Time, from netip.AddrPort, datagram []byte) {
@@ -81,4 +92,9 @@ func (c *InProcessCollector) Stored() uint64 { return c.intake.Stored() }
 func (c *InProcessCollector) Lost() uint64 { return c.inbox.Lost() }
 
 // Close frees the memory.
-func (c *InProcessCollector) Close() error { return c.memory.Lists[0].Region().Close() }
+func (c *InProcessCollector) Close() (err error) {
+	for _, r := range c.memory.Regions() {
+		err = errors.Join(err, r.Close())
+	}
+	return err
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
@@ -26,6 +27,7 @@ type fabric struct {
 	doc    *file.Document
 	routes *topo.Routes
 	lists  control.ListPlan
+	keyed  livestate.Plan
 	source source.Fabric
 	// prefixes are where the reports of each node come from; none: not known.
 	prefixes [][]netip.Prefix
@@ -46,6 +48,9 @@ func readFabric(c *Config) (*fabric, error) {
 		return nil, fmt.Errorf("%s: %w", c.Topology, err)
 	}
 	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(doc.Fabric), machine: machineMemory()}
+	if f.keyed, err = livestate.PlanFor(doc.Fabric, livestate.Sizes{Ports: c.DTA().PortMemory}); err != nil {
+		return nil, bad("dta", "%v", err)
+	}
 	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,13 @@ const ahead = 300 * time.Millisecond
 // newLab starts a fabric. Its topology is that of testConfig.
 func newLab(t *testing.T, b *bed) *lab {
 	t.Helper()
-	s, err := scenario.Parse("sockets.yaml", []byte(labScenario))
+	return newLabOf(t, b, labScenario)
+}
+
+// newLabOf starts the fabric of a scenario.
+func newLabOf(t *testing.T, b *bed, text string) *lab {
+	t.Helper()
+	s, err := scenario.Parse("sockets.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 	if r.decoders, err = r.fabric.decoders(&cfg, nil, ingest); err != nil {
 		return nil, err
 	}
-	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)
+	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), r.fabric.keyed, cfg.Controller.Step)
 	return r, err
 }
 

@@ -85,7 +85,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	c := core.DefaultConfig(s.fabric.controllerConfig(&cfg, last))
 	c.API, c.WriteQueue, c.StoreLimit = &a, cfg.Store.Queue, cfg.Store.MaxSize
 	if s.Core, err = core.New(c, core.Deps{
-		Devices: control.NoDevices{}, Store: deps.Store, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		Devices: control.NoDevices{}, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/core"
@@ -90,7 +91,9 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 	c.Gate = s.door.dta
 	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(dta.ReceiveBuffer)
 	c.Status = netip.AddrPort{} // the API has it all
-	c.Memory.Dir, c.Memory.Lists = dta.Memory, []list.Config{f.memory()}
+	c.Memory = collector.MemoryConfig{
+		Dir: dta.Memory, Lists: []list.Config{f.memory()}, KeyWrites: []keywrite.Config{f.keyed.Ports},
+	}
 	c.Translate.ListWait = cfg.Controller.Step
 	c.Drained = s.drain
 	c.Now, c.Panic = s.clock.Now, s.onPanic(sources.DTA.Kind)

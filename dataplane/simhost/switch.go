@@ -124,6 +124,20 @@ func (a switchInfo) Queue(out model.PortID, class model.Priority) inswitch.Queue
 	return queueOf(p, class&7, false)
 }
 
+// Counters is part of inswitch.CountingSwitch. What a faulty switch loses silently is
+// in no counter of it.
+func (a switchInfo) Counters(out model.PortID) (c inswitch.PortCounters) {
+	p := a.port(out)
+	if p == nil {
+		return c
+	}
+	c.Bytes, c.Discards = uint64(p.TxData), uint64(p.Drops[sim.DropBuffer])
+	for class := range model.Priority(8) {
+		c.Paused = max(c.Paused, p.PausedTime(class).Duration())
+	}
+	return c
+}
+
 // port returns a port by number, or nil if there is none.
 func (s *Switch) port(id model.PortID) *sim.Port {
 	if ports := s.sw.Ports(); id != 0 && int(id) <= len(ports) {

@@ -14,10 +14,11 @@ import (
 // Report is part of translate.Gate: a reporter appends to its own lists, and about
 // itself. Data that is not of the list's format is admitted, for the analyses to
 // count as malformed; so are reports that no list takes, for the translator to
-// answer. Datagram has found the reporter.
+// answer. Keyed reports have no analysis behind them that would notice: they must be
+// of a known format. Datagram has found the reporter.
 func (p *Policy) Report(_ model.Time, h *dta.Header, r *dta.Report) translate.Refusal {
 	if r.Primitive != dta.Append {
-		return translate.Admitted
+		return p.keyed(h.Reporter, r)
 	}
 	kind, owner := p.cfg.List(r.List)
 	n := p.node(h.Reporter)

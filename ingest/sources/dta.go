@@ -32,6 +32,7 @@ type DTAConfig struct {
 	Rate          float64
 	ReceiveBuffer model.Bytes
 	Memory        string
+	PortMemory    model.Bytes // of the newest states of ports; 0: as the fabric needs
 	Limits        source.Limits
 	Keys          string // file
 	Require       string // RequireMAC, or empty
@@ -49,6 +50,7 @@ func (c *DTAConfig) Settings() []source.Setting {
 			Key: "memory", About: "directory of the memory files that weft query reads; empty: memory of this process",
 			Value: &c.Memory,
 		},
+		{Key: "port_memory", About: "memory for the newest state of every port, 1MiB to 64GiB; 0: as much as the topology needs", Value: &c.PortMemory},
 		{
 			Key: "keys", About: "file of the reporters' keys, which weft keys new writes; a reporter with a key must use it", Reload: true,
 			Value: &c.Keys,

@@ -42,6 +42,9 @@ type StartOptions struct {
 	TraceMemory   model.Bytes // for traces; 0: 512 MiB
 	// CounterPeriod is the length of a counter's period; 0: the whole run.
 	CounterPeriod time.Duration
+	// PortStates has all switches write the states of their ports, if the scenario does
+	// not say how.
+	PortStates bool
 	// AdaptiveLabels has silent ports label more often.
 	AdaptiveLabels bool
 	// LabelWindow is the window of label coverage; 0: twice the labelling interval.
@@ -90,6 +93,13 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	run := *s
 	// Agents report to the controller, not to the scenario's own verdicts.
 	run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil
+	if o.PortStates && !has("port-state") {
+		p, err := scenario.PortStateProgram(min(max(run.Duration/statesPerRun, minStatePeriod), 10*time.Millisecond))
+		if err != nil {
+			return nil, err
+		}
+		run.Telemetry = append(slices.Clone(run.Telemetry), p)
+	}
 	if r.sim, err = newSimulation(&run, simulationConfig{
 		step: stepOf(&run), maxWait: pollAfter, agents: scenarioAgents(s.Agents),
 	}); err != nil {
@@ -111,7 +121,7 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	cfg.WriteQueue = 1 << 40 // nothing is shed: a run is short, and no real fabric waits
 	a := api.DefaultConfig()
 	cfg.API = &a
-	if r.core, err = core.New(cfg, core.Deps{Devices: r.sim.devices, Store: r.store}, r); err != nil {
+	if r.core, err = core.New(cfg, core.Deps{Devices: r.sim.devices, Store: r.store, Memory: r.sim.collector.Memory()}, r); err != nil {
 		return nil, err
 	}
 	r.sim.attach(r.core.Controller)
@@ -173,6 +183,13 @@ func (r *Running) controllerConfig() control.Config {
 	}
 	return cfg
 }
+
+// statesPerRun is how often a switch writes its ports' states in a run, unless the
+// scenario says it.
+const (
+	statesPerRun   = 50
+	minStatePeriod = 10 * time.Microsecond
+)
 
 // maxSkew is how far the scenario sets its clocks apart.
 func maxSkew(s *scenario.Scenario) (skew time.Duration) {

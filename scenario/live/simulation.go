@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
@@ -67,7 +68,11 @@ func newSimulation(s *scenario.Scenario, cfg simulationConfig) (_ *Simulation, e
 	if len(memory.Classes) == 0 {
 		memory.Classes = []list.Class{{Lists: 1, Entry: maxReport, Capacity: 1024, Sized: true}} // without telemetry
 	}
-	if m.collector, err = core.NewInProcessCollector(memory, cfg.step); err != nil {
+	keyed, err := livestate.PlanFor(m.fabric, livestate.Sizes{})
+	if err != nil {
+		return nil, err
+	}
+	if m.collector, err = core.NewInProcessCollector(memory, keyed, cfg.step); err != nil {
 		return nil, err
 	}
 	if m.devices, err = newDevices(m.session, cfg.agents); err != nil {

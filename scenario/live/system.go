@@ -83,7 +83,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	a.Listen, a.Pprof = o.Listen, o.Pprof
 	cfg.API = &a
 	if s.core, err = core.New(cfg, core.Deps{
-		Devices: s.sim.devices, Store: s.store, Lab: s, Console: o.Console, Build: o.Build, Log: o.Log,
+		Devices: s.sim.devices, Store: s.store, Memory: s.sim.collector.Memory(), Lab: s, Console: o.Console, Build: o.Build, Log: o.Log,
 		Incident: s.director.ObserveIncident, IncidentChange: s.reportChange,
 	}, demoInput{s}); err != nil {
 		return nil, err

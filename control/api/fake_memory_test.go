@@ -1,0 +1,22 @@
+package api
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/keyed"
+)
+
+// fakeMemory has the states of odd ports.
+type fakeMemory struct{}
+
+func (fakeMemory) WallTime(t model.Time) time.Time { return epoch0.Add(time.Duration(t)) }
+
+func (fakeMemory) PortState(p model.Port) (s keyed.PortState, found bool, err error) {
+	if p.Port%2 == 0 {
+		return s, false, nil
+	}
+	return keyed.PortState{
+		Time: -model.Time(time.Millisecond), Queue: 5000, MaxQueue: 4000, Load: 25 * model.Gbps, PausedShare: 1<<16 - 1, PausedClass: 1<<3 | 1<<5, Bytes: 77,
+	}, true, nil
+}

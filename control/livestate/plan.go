@@ -1,0 +1,74 @@
+// Package livestate reads the newest state of the fabric straight from a collector's
+// memory, by key: states of ports (Key-Write). Nothing is polled and no analysis is
+// asked; an answer is what switches wrote last. It also plans that memory.
+// Manual: docs/collector.md#in-weft-serve.
+package livestate
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/keyed"
+)
+
+// Sizes are the memories of keyed reports; 0: as large as the fabric needs.
+type Sizes struct {
+	Ports model.Bytes
+}
+
+// Plan is the geometry of the memories.
+type Plan struct {
+	Ports keywrite.Config
+}
+
+// Limits of a memory. The least makes collisions of a small fabric rarer than one in
+// a thousand; none needs the most.
+const (
+	MinMemory = model.MiB
+	MaxMemory = 64 * model.GiB
+)
+
+// slotsPerPort makes one port in 4,096 share all four of its slots with others, and
+// only while they all write after it is it not found.
+const slotsPerPort = 32
+
+// PlanFor sizes the memories for a fabric.
+func PlanFor(f *topo.Fabric, sizes Sizes) (p Plan, err error) {
+	ports := 0
+	for _, id := range f.Switches() {
+		ports += len(f.Node(id).Ports)
+	}
+	p.Ports = keywrite.Config{Layout: keywrite.Weft, Slots: 1, Value: keyed.PortStateSize, Check: 32}
+	slot := model.Bytes(p.Ports.Size())
+	size, err := memorySize("port state", sizes.Ports, model.Bytes(ports)*slotsPerPort*slot)
+	p.Ports.Slots = uint64(size / slot)
+	return p, err
+}
+
+// memorySize is the configured size of a memory, or what the fabric needs.
+func memorySize(name string, configured, need model.Bytes) (model.Bytes, error) {
+	switch {
+	case configured == 0:
+		return min(max(need, MinMemory), MaxMemory), nil
+	case configured < MinMemory || configured > MaxMemory:
+		return MinMemory, fmt.Errorf("livestate: %s memory %v, want %v to %v, or 0 for what the fabric needs",
+			name, configured, MinMemory, MaxMemory)
+	}
+	return configured, nil
+}
+
+// Open opens anonymous memories of the plan, and adds them to m.
+func (p *Plan) Open(m *translate.Memory) error {
+	ports, err := keywrite.Open("", p.Ports)
+	if err != nil {
+		return err
+	}
+	m.KeyWrites = append(m.KeyWrites, ports)
+	return nil
+}
+
+// Size is the memory of the plan.
+func (p *Plan) Size() model.Bytes { return model.Bytes(p.Ports.Size()) }

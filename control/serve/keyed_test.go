@@ -1,0 +1,158 @@
+package serve
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/ingest/keyfile"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/keyed"
+)
+
+// keyedScenario is the lab's fabric, whose switches send keyed reports, too.
+var keyedScenario = strings.Replace(labScenario, "management:", `  - {kind: port-state, period: 5ms}
+management:`, 1)
+
+// TestSwitchesWriteTheStateOfTheirPorts: every switch of a fabric writes its ports'
+// states over a socket, and the API reads them from memory.
+func TestSwitchesWriteTheStateOfTheirPorts(t *testing.T) {
+	b := start(t, testConfig(t))
+	l := newLabOf(t, b, keyedScenario)
+	l.chatter()
+	l.play()
+	c := b.client("")
+	host := b.Fabric().Hosts()[0]
+	tor := b.Fabric().Node(host).Ports[0].Peer
+	last := uint64(0)
+	eventually(t, "states of all ports, and bytes that grow", func() bool {
+		now, err := c.PortsNow(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := c.PortNow(t.Context(), b.Fabric().Node(tor.Node).Name, b.Fabric().Port(tor).Name)
+		grown := err == nil && last > 0 && one.SentBytes > last
+		if err == nil && last == 0 {
+			last = one.SentBytes
+		}
+		return len(now.Ports) == 80 && len(now.Missing) == 0 && grown && one.LoadBps > 0
+	})
+}
+
+// keyedSender sends keyed reports of one reporter from a socket of its own.
+type keyedSender struct {
+	t    *testing.T
+	conn net.Conn
+	w    dta.Writer
+}
+
+func newKeyedSender(t *testing.T, b *bed, reporter model.NodeID, key *dta.MAC) *keyedSender {
+	t.Helper()
+	conn, err := net.Dial("udp", b.Reports().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &keyedSender{t, conn, dta.NewSignedWriter(reporter, 1, key, model.TimeOf(time.Now()))}
+}
+
+func (s *keyedSender) send(reports ...dta.Report) {
+	s.t.Helper()
+	s.w.Begin(make([]byte, MaxReport))
+	for i := range reports {
+		if err := s.w.AddReport(&reports[i]); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if _, err := s.conn.Write(s.w.FinishAt(model.TimeOf(time.Now()))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func stateReport(p model.Port, queue model.Bytes) dta.Report {
+	return dta.Report{
+		Primitive: dta.KeyWrite, Redundancy: keyed.Copies, Key: keyed.PortKey{Port: p}.AppendTo(nil),
+		Data: keyed.PortState{Time: model.TimeOf(time.Now()), Queue: queue}.AppendTo(nil),
+	}
+}
+
+// TestForgedKeysChangeNothing: a switch writes its own keys, and no others.
+func TestForgedKeysChangeNothing(t *testing.T) {
+	b := start(t, testConfig(t))
+	c := b.client("")
+	switches := b.Fabric().Switches()
+	mine, other := model.Port{Node: switches[0], Port: 1}, model.Port{Node: switches[1], Port: 1}
+	queueOf := func(p model.Port) int64 {
+		now, err := c.PortNow(t.Context(), b.Fabric().Node(p.Node).Name, "1")
+		if err != nil {
+			return -1
+		}
+		return now.QueueBytes
+	}
+	owner, thief := newKeyedSender(t, b, mine.Node, nil), newKeyedSender(t, b, other.Node, nil)
+	owner.send(stateReport(mine, 1000))
+	eventually(t, "the owner's state", func() bool { return queueOf(mine) == 1000 })
+
+	host := newKeyedSender(t, b, b.Fabric().Hosts()[0], nil)
+	host.send(stateReport(mine, 666))
+	torn := stateReport(mine, 666)
+	torn.Data = torn.Data[:20]
+	// A run of equal reports, of which only the last is the thief's own.
+	thief.send(torn, stateReport(model.Port{Node: other.Node, Port: 99}, 666), stateReport(mine, 666), stateReport(mine, 667), stateReport(other, 2000))
+	eventually(t, "the thief's own state", func() bool { return queueOf(other) == 2000 })
+	eventually(t, "five refusals", func() bool {
+		var refused uint64
+		h := b.Health()
+		for i := range h.Stages {
+			for _, l := range h.Stages[i].Losses {
+				switch l.Reason {
+				case "another switch in the payload", "unknown switch or port in the payload", "malformed key":
+					refused += l.Count
+				}
+			}
+		}
+		return refused == 5
+	})
+	if got := queueOf(mine); got != 1000 {
+		t.Errorf("queue of %v is %d after forged reports; want 1000", mine, got)
+	}
+}
+
+// TestSignedSwitchesWriteKeys: with a key file a state needs the switch's MAC.
+func TestSignedSwitchesWriteKeys(t *testing.T) {
+	cfg := testConfig(t)
+	b0, err := readFabric(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := b0.doc.Fabric
+	at := model.Port{Node: f.Switches()[0], Port: 1}
+	name := f.Node(at.Node).Name
+	path, secret := writeTestKey(t, name)
+	cfg.DTA().Keys = path
+	b := start(t, cfg)
+	c := b.client("")
+	newKeyedSender(t, b, at.Node, nil).send(stateReport(at, 666))
+	newKeyedSender(t, b, at.Node, dta.NewMAC(secret.ID, make([]byte, 32))).send(stateReport(at, 667))
+	newKeyedSender(t, b, at.Node, dta.NewMAC(secret.ID, secret.Secret[:])).send(stateReport(at, 1000))
+	eventually(t, "the signed state", func() bool {
+		now, err := c.PortNow(t.Context(), name, "1")
+		if err == nil && now.QueueBytes != 1000 {
+			t.Fatalf("queue %d of a report without the switch's MAC", now.QueueBytes)
+		}
+		return err == nil
+	})
+}
+
+func writeTestKey(t *testing.T, name string) (path string, key keyfile.Key) {
+	t.Helper()
+	keys := keyfile.Generate([]string{name}, nil)
+	path = filepath.Join(t.TempDir(), "keys")
+	if err := keys.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	return path, keys.Keys(name)[0]
+}

@@ -1,0 +1,35 @@
+package admission
+
+import (
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/keyed"
+)
+
+// keyed decides about a report with a key: a switch writes its own keys only. A key
+// that others may write as well would let one switch overwrite what another reported.
+func (p *Policy) keyed(reporter model.NodeID, r *dta.Report) translate.Refusal {
+	if n := p.node(reporter); n == nil || !n.Switch {
+		return translate.ForeignSwitch
+	}
+	if r.Redundancy != keyed.Copies {
+		return translate.MalformedKey // it would contradict the copies that it leaves as they are
+	}
+	if r.Primitive == dta.KeyWrite {
+		return p.portState(reporter, r)
+	}
+	return translate.MalformedKey
+}
+
+func (p *Policy) portState(reporter model.NodeID, r *dta.Report) translate.Refusal {
+	var key keyed.PortKey
+	var state keyed.PortState
+	if key.Parse(r.Key) != nil || state.Parse(r.Data) != nil {
+		return translate.MalformedKey
+	}
+	if key.Port.Port == 0 && key.Node == reporter {
+		return translate.UnknownPlace
+	}
+	return p.own(true, reporter, key.Node, key.Port.Port, 0)
+}
