@@ -54,6 +54,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"queue of the recording", "record.queue", c.recordMemory(), "the newest report is not recorded", false},
 		{"records that wait for the store", "store.queue", core.QueueMemory(c.Store.Queue), "records are shed by kind", false},
 		{"newest records", "store.hot", c.Store.Hot, "older ones are read from the file", false},
+		{"numbers of stored flows and paths", "", 48 * model.MiB, "they get new numbers", false},
 		{"DuckDB", "store.memory", c.Store.Memory + duckOverhead, "queries spill to disk, or fail", true},
 		{"connections of the API", "api.max_connections", model.Bytes(c.API.MaxConnections) * connectionSize, "refused, or the oldest idle one is closed", false},
 		{"answers of the API", "", model.Bytes(a.MaxRequests) * answerSize, "503 with Retry-After", false},

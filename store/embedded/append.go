@@ -41,13 +41,17 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 			return err
 		}
 		before = seq
+		if err := s.appendFlows(ctx, b.Flows, &seq); err != nil {
+			return err
+		}
 		return s.appendRaw(func(a *batchAppender) {
 			a.appendBatch(b)
-			a.appendRows(store.Incidents, slices.Values(incidents))
+			a.appendRows(tableOf(store.Incidents), slices.Values(incidents))
 			a.appendRollups(sums)
 		}, &seq)
 	})
 	if err != nil {
+		s.flowIDs.abandonBatch()
 		if damagedInUse(err) || invalidated(err) {
 			s.damaged.Store(&err) // for the next Maintain
 		}
@@ -129,9 +133,9 @@ func (s *Store) appendRaw(do func(*batchAppender), seq *int64) error {
 	})
 }
 
-// appendBatch appends all records but incidents, which replace others.
+// appendBatch appends all records but flows, see appendFlows, and incidents, which
+// replace others.
 func (a *batchAppender) appendBatch(b *record.Batch) {
-	appendRecords(a, &flowTable, b.Flows)
 	appendRecords(a, &lossTable, b.Losses)
 	appendRecords(a, &portTable, b.Ports)
 	appendRecords(a, &traceTable, b.Traces)
@@ -140,7 +144,7 @@ func (a *batchAppender) appendBatch(b *record.Batch) {
 }
 
 func appendRecords[T any](a *batchAppender, t *table[T], records []T) {
-	a.appendRows(t.kind, func(yield func([]driver.Value) bool) {
+	a.appendRows(tableOf(t.kind), func(yield func([]driver.Value) bool) {
 		for i := range records {
 			*a.seq++
 			if !yield(t.row(&records[i], *a.seq)) {
@@ -154,7 +158,7 @@ func appendRecords[T any](a *batchAppender, t *table[T], records []T) {
 // wait for queries, but not for appends.
 const yieldEvery = 64
 
-func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
+func (a *batchAppender) appendRows(table string, rows func(yield func([]driver.Value) bool)) {
 	if a.err != nil {
 		return
 	}
@@ -165,7 +169,7 @@ func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]drive
 			runtime.Gosched()
 		}
 		if to == nil {
-			if to, a.err = duckdb.NewAppenderFromConn(a.conn, "", string(kind)); a.err != nil {
+			if to, a.err = duckdb.NewAppenderFromConn(a.conn, "", table); a.err != nil {
 				return
 			}
 		}
@@ -178,6 +182,6 @@ func (a *batchAppender) appendRows(kind store.Kind, rows func(yield func([]drive
 		a.err = errors.Join(a.err, to.Close())
 	}
 	if a.err != nil {
-		a.err = fmt.Errorf("%s: %w", kind, a.err)
+		a.err = fmt.Errorf("%s: %w", table, a.err)
 	}
 }

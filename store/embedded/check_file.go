@@ -53,11 +53,14 @@ func CheckFile(ctx context.Context, path string) (*FileCheck, error) {
 	}
 	tables := []string{migrationsTable, "weft_key"}
 	for _, kind := range store.Kinds() {
-		tables = append(tables, string(kind))
+		tables = append(tables, f.table(kind))
+	}
+	if f.texts != nil {
+		tables = append(tables, flowKeys, flowPaths)
 	}
 	for _, table := range tables {
 		t := TableCheck{Table: table}
-		end, err := f.rows(ctx, store.Kind(table))
+		end, err := f.rows(ctx, table)
 		if err != nil && ctx.Err() == nil {
 			t.Damage = err.Error()
 		}

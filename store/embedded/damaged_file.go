@@ -21,6 +21,7 @@ type damagedFile struct {
 	prefix  *logPrefix // with a damaged log
 	until   time.Time  // when it was set aside
 	selects map[store.Kind]string
+	texts   *flowTexts // of a file that has flows as numbers
 }
 
 // openDamaged opens a file for reading, with the readable part of its log.
@@ -31,7 +32,7 @@ func openDamaged(ctx context.Context, path string, until time.Time) (*damagedFil
 		if err != nil {
 			return nil, err
 		}
-		return f, nil
+		return f, f.findFlowTexts(ctx)
 	}
 	prefix, prefixErr := readablePrefix(ctx, path)
 	if prefixErr != nil {
@@ -42,7 +43,7 @@ func openDamaged(ctx context.Context, path string, until time.Time) (*damagedFil
 		prefix.remove()
 		return nil, err
 	}
-	return f, nil
+	return f, f.findFlowTexts(ctx)
 }
 
 func (f *damagedFile) close() {
@@ -50,6 +51,14 @@ func (f *damagedFile) close() {
 	if f.prefix != nil {
 		f.prefix.remove()
 	}
+}
+
+// table is the table with the rows of a kind; older schemas have flows in one.
+func (f *damagedFile) table(kind store.Kind) string {
+	if f.texts == nil {
+		return string(kind)
+	}
+	return tableOf(kind)
 }
 
 // reopen continues after an error that ended DuckDB's work on the file.
@@ -63,10 +72,10 @@ func (f *damagedFile) reopen(ctx context.Context) error {
 }
 
 // rows is the number of row numbers of a table: at least that of its rows.
-func (f *damagedFile) rows(ctx context.Context, kind store.Kind) (end int64, err error) {
-	err = f.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid) + 1, 0) FROM %s`, kind)).Scan(&end)
+func (f *damagedFile) rows(ctx context.Context, table string) (end int64, err error) {
+	err = f.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid) + 1, 0) FROM %s`, table)).Scan(&end)
 	if err != nil && ctx.Err() == nil {
-		err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(estimated_size), 0) FROM duckdb_tables() WHERE table_name = ?`, string(kind)).Scan(&end)
+		err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(estimated_size), 0) FROM duckdb_tables() WHERE table_name = ?`, table).Scan(&end)
 	}
 	return end, err
 }
@@ -91,6 +100,9 @@ var errTooLarge = errors.New("rows too large to read at once")
 // read reads the rows of a range. Rows that are no valid records count as lost; an
 // error means that some could not be read.
 func (f *damagedFile) read(ctx context.Context, kind store.Kind, from, to int64) (*chunk, error) {
+	if kind == store.Flows && f.texts != nil {
+		return f.readFlows(ctx, from, to)
+	}
 	columns, err := f.columns(ctx, kind)
 	if err != nil {
 		return nil, err

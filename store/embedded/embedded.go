@@ -35,7 +35,8 @@ type Store struct {
 	extents       atomic.Pointer[map[store.Kind]timeBounds]
 	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, last measured
 	oversizedRuns atomic.Int32                 // maintenance runs in a row that ended above MaxSize
-	damaged       atomic.Pointer[error]        // found by an append; Maintain repairs it
+	flowTexts     textCache
+	damaged       atomic.Pointer[error] // found by an append; Maintain repairs it
 
 	repairsLock sync.Mutex // guards the fields below
 	repairs     []*Repair
@@ -51,6 +52,8 @@ type Store struct {
 	seq          int64
 	committedSeq atomic.Int64 // the highest seq committed
 	merged       map[store.Kind]int64
+	flowIDs      flowIDs
+	flowBatch    flowBatch
 }
 
 // openFiles are the files that this process has open. DuckDB shares one database
@@ -161,6 +164,9 @@ func (s *Store) open(ctx context.Context) error {
 		return fail(err)
 	}
 	s.committedSeq.Store(s.seq)
+	if err := s.loadFlowIDs(ctx); err != nil {
+		return fail(err)
+	}
 	if err := s.loadTimeBounds(ctx); err != nil {
 		return fail(err)
 	}
@@ -181,7 +187,7 @@ func lastSeq() string {
 	var each []string
 	for _, kind := range store.Kinds() {
 		if _, rollup := rollups[kind]; !rollup {
-			each = append(each, `SELECT max(seq) AS seq FROM `+string(kind))
+			each = append(each, `SELECT max(seq) AS seq FROM `+tableOf(kind))
 		}
 	}
 	return `SELECT coalesce(max(seq), 0) FROM (` + strings.Join(each, ` UNION ALL `) + `)`

@@ -78,7 +78,7 @@ func (s *Store) evictShare(ctx context.Context, share float64,
 	for i, kinds := range evictionOrder {
 		var times []string
 		for _, kind := range kinds {
-			times = append(times, fmt.Sprintf(`SELECT epoch_ns(%s) AS ns FROM %s`, ageColumn(kind), kind))
+			times = append(times, fmt.Sprintf(`SELECT epoch_ns(%s) AS ns FROM %s`, ageColumn(kind), tableOf(kind)))
 		}
 		var oldest *int64
 		query := fmt.Sprintf(`SELECT approx_quantile(ns, %f) FROM (%s)`, share, strings.Join(times, ` UNION ALL `))
@@ -102,6 +102,11 @@ func (s *Store) evictShare(ctx context.Context, share float64,
 					return removed, err
 				}
 			}
+			if n > 0 && kind == store.Flows {
+				if err := s.pruneFlowIDs(ctx); err != nil {
+					return removed, err
+				}
+			}
 		}
 		if removed > 0 && i >= int(s.oversizedRuns.Load())/maxOversizedRuns {
 			return removed, nil
@@ -117,12 +122,12 @@ func (s *Store) compactTable(ctx context.Context, kind store.Kind) error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	var rows int64
-	if err := s.writer.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM %s`, kind)).Scan(&rows); err != nil || rows > 2*rowGroup {
+	if err := s.writer.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM %s`, tableOf(kind))).Scan(&rows); err != nil || rows > 2*rowGroup {
 		return err
 	}
 	return inTransaction(ctx, s.writer, func() error {
 		_, err := s.writer.ExecContext(ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE moving AS FROM %[1]s; DELETE FROM %[1]s;
-			INSERT INTO %[1]s FROM moving ORDER BY time; DROP TABLE moving`, kind))
+			INSERT INTO %[1]s FROM moving ORDER BY time; DROP TABLE moving`, tableOf(kind)))
 		return err
 	})
 }

@@ -340,7 +340,7 @@ func run(t *testing.T, path, script string) {
 	}
 }
 
-func sqlOpen(t *testing.T, path string) *sql.DB {
+func sqlOpen(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("duckdb", path)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Store) Info(ctx context.Context) (info Info, err error) {
 	for _, kind := range store.Kinds() {
 		k := KindInfo{Kind: kind}
 		var oldest, newest *int64
-		query := fmt.Sprintf(`SELECT count(*), epoch_ns(min(time)), epoch_ns(max(time)) FROM %s`, kind)
+		query := fmt.Sprintf(`SELECT count(*), epoch_ns(min(time)), epoch_ns(max(time)) FROM %s`, tableOf(kind))
 		if err := s.db.QueryRowContext(ctx, query).Scan(&k.Rows, &oldest, &newest); err != nil {
 			return info, err
 		}

@@ -54,6 +54,11 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 			up.Removed[kind] = r
 		}
 	}
+	if up.Removed[store.Flows].Age > 0 {
+		if err := s.pruneFlowIDs(ctx); err != nil {
+			return err
+		}
+	}
 	for kind := range rollups {
 		n, err := s.mergeSteps(ctx, kind, store.Nanos(now))
 		if err != nil {
@@ -77,7 +82,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	n, err := s.execLocked(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
+	n, err := s.execLocked(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, tableOf(kind), ageColumn(kind), clamp(ns)))
 	if err == nil {
 		s.hot.Load().removeBefore(kind, clamp(ns))
 		if kind == store.Incidents {

@@ -195,7 +195,8 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	if q.Node != "" {
 		switch kind {
 		case store.Flows:
-			c.and(`src_host = ? OR dst_host = ? OR list_contains(path, ?)`, q.Node, q.Node, q.Node)
+			c.and(`flow_id IN (SELECT id FROM flow_keys WHERE src_host = ? OR dst_host = ?) OR
+				path_id IN (SELECT id FROM flow_paths WHERE list_contains(path, ?))`, q.Node, q.Node, q.Node)
 		case store.Losses:
 			c.and(`from_node = ? OR to_node = ?`, q.Node, q.Node)
 		case store.Traces:
@@ -209,11 +210,12 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	if q.Port != 0 {
 		c.and(fmt.Sprintf(`port = %d`, q.Port))
 	}
-	if !q.Flow.IsZero() {
-		c.and(`flow = ?`, q.Flow.String())
+	if of := flowFilter(q); len(of.all) == 0 {
+	} else if kind == store.Flows {
+		c.and(`flow_id IN (SELECT id FROM flow_keys WHERE `+of.sql()+`)`, of.args...)
+	} else {
+		c.and(of.sql(), of.args...)
 	}
-	c.endpoint(`src`, `sport`, q.Ends.Src, q.Ends.SrcPort)
-	c.endpoint(`dst`, `dport`, q.Ends.Dst, q.Ends.DstPort)
 	switch {
 	case q.Name == "":
 	case kind == store.Counters:
@@ -223,6 +225,17 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	default:
 		c.and(`id = ?`, q.Name)
 	}
+	return c
+}
+
+// flowFilter is the part about the flow of a record.
+func flowFilter(q record.Query) *conditions {
+	c := &conditions{}
+	if !q.Flow.IsZero() {
+		c.and(`flow = ?`, q.Flow.String())
+	}
+	c.endpoint(`src`, `sport`, q.Ends.Src, q.Ends.SrcPort)
+	c.endpoint(`dst`, `dport`, q.Ends.Dst, q.Ends.DstPort)
 	return c
 }
 

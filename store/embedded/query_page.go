@@ -185,8 +185,10 @@ func (w *pageWalk[T]) filtered() bool {
 
 // readRows adds the records that match the conditions.
 func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
-	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
-		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1)
+	if w.read != nil {
+		return w.read(ctx, w, where)
+	}
+	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s`, w.columns, tableOf(w.kind), where.sql()) + w.newest()
 	return w.queryRows(ctx, query, where.args, func(rows *sql.Rows) error {
 		if w.full() {
 			return errEnough
@@ -201,6 +203,11 @@ func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
 	})
 }
 
+// newest orders the rows that are left for the page, and one more.
+func (w *pageWalk[T]) newest() string {
+	return fmt.Sprintf(` ORDER BY time DESC, seq DESC LIMIT %d`, max(w.limit-len(w.page.Items), 0)+1)
+}
+
 // narrowTime finds the time of the n-th newest record and restricts the conditions
 // to it and later. DuckDB finds it from the times alone in a few milliseconds,
 // while it would decompress every column of a long table to sort by time and seq
@@ -208,7 +215,7 @@ func (w *pageWalk[T]) readRows(ctx context.Context, where *conditions) error {
 // oldest, so none in the middle is lost.
 func (w *pageWalk[T]) narrowTime(ctx context.Context, where *conditions, n int) (found bool, err error) {
 	var oldest *int64
-	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, w.kind, where.sql(), n)
+	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, tableOf(w.kind), where.sql(), n)
 	err = w.queryRows(ctx, query, where.args, func(rows *sql.Rows) error { return rows.Scan(&oldest) })
 	if err != nil || oldest == nil {
 		return false, err

@@ -128,13 +128,33 @@ var flowShape = recent.Shape[record.FlowSlot]{
 	Time:       func(r *record.FlowSlot) time.Time { return r.Time },
 	Flow:       func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
 	ByEndpoint: true,
-	Clone: func(r *record.FlowSlot) {
-		r.Time, r.Path = utc(r.Time), append([]record.FlowHop(nil), r.Path...)
-	},
+	CloneAll:   cloneFlows,
 	Matches: func(r *record.FlowSlot, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.Src || q.Node == r.Dst ||
 			slices.ContainsFunc(r.Path, func(h record.FlowHop) bool { return h.Switch == q.Node }))
 	},
+}
+
+// hopsAtOnce is the number of hops that are allocated together: few enough that the
+// flows that share them leave memory at about the same time.
+const hopsAtOnce = 1024
+
+// cloneFlows copies flows; their paths share memory.
+func cloneFlows(left int) func(*record.FlowSlot) {
+	var free []record.FlowHop
+	return func(r *record.FlowSlot) {
+		r.Time = utc(r.Time)
+		if left--; len(r.Path) == 0 {
+			r.Path = nil
+			return
+		}
+		n := len(free)
+		if cap(free)-n < len(r.Path) {
+			free, n = make([]record.FlowHop, 0, max(min(hopsAtOnce, (left+1)*len(r.Path)), len(r.Path))), 0
+		}
+		free = append(free, r.Path...)
+		r.Path = free[n:len(free):len(free)]
+	}
 }
 
 var lossShape = recent.Shape[record.Loss]{

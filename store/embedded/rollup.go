@@ -135,14 +135,14 @@ func newBatchSums(b *record.Batch) batchSums {
 // appendRollups appends the sums of a batch.
 func (a *batchAppender) appendRollups(s batchSums) {
 	for kind, steps := range s.ports {
-		a.appendRows(kind, stepRows(steps, func(r *recent.Row[portSums]) []driver.Value {
+		a.appendRows(tableOf(kind), stepRows(steps, func(r *recent.Row[portSums]) []driver.Value {
 			return []driver.Value{
 				nil, r.Name, uint16(r.Port), r.Sums.samples, r.Sums.queue, r.Sums.latency, r.Sums.load, r.Sums.paused, int64(r.Sums.queueMax),
 			}
 		}))
 	}
 	for kind, steps := range s.counters {
-		a.appendRows(kind, stepRows(steps, func(r *recent.Row[counterSums]) []driver.Value {
+		a.appendRows(tableOf(kind), stepRows(steps, func(r *recent.Row[counterSums]) []driver.Value {
 			return []driver.Value{nil, r.Name, r.Sums.packets, r.Sums.bytes, r.Sums.flows}
 		}))
 	}

@@ -143,7 +143,7 @@ func (v *tableSalvage) run(ctx context.Context) error {
 	if err != nil || done {
 		return err
 	}
-	end, err := v.from.rows(ctx, v.kind)
+	end, err := v.from.rows(ctx, v.from.table(v.kind))
 	if err != nil {
 		return err
 	}
@@ -239,10 +239,13 @@ func (s *Store) appendSalvaged(ctx context.Context, r *Repair, c *chunk) error {
 			return err
 		}
 		before, added = seq, uint64(c.batch.Len()+len(c.rollups))
+		if err := s.appendFlows(ctx, c.batch.Flows, &seq); err != nil {
+			return err
+		}
 		if err := s.appendRaw(func(a *batchAppender) {
 			a.appendBatch(&c.batch)
-			a.appendRows(store.Incidents, slices.Values(rows))
-			a.appendRows(c.kind, slices.Values(c.rollups))
+			a.appendRows(tableOf(store.Incidents), slices.Values(rows))
+			a.appendRows(tableOf(c.kind), slices.Values(c.rollups))
 		}, &seq); err != nil {
 			return err
 		}
@@ -251,6 +254,7 @@ func (s *Store) appendSalvaged(ctx context.Context, r *Repair, c *chunk) error {
 		return err
 	})
 	if err != nil {
+		s.flowIDs.abandonBatch()
 		return fmt.Errorf("salvage rows of %s: %w", c.kind, err)
 	}
 	s.seq = seq

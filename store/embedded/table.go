@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -18,7 +19,8 @@ import (
 // times are in UTC: DuckDB's driver judges a time by its year where it was taken.
 type table[T any] struct {
 	kind    store.Kind
-	columns string // after time and seq
+	columns string                                                             // after time and seq
+	read    func(ctx context.Context, w *pageWalk[T], where *conditions) error // if one query does not read them
 	row     func(r *T, seq int64) []driver.Value
 	scan    func(rows *sql.Rows, r *T, at *recordPosition) error
 	size    func(r *T) int // approximate size in memory
@@ -71,34 +73,6 @@ func (b bodyText) Scan(v any) error {
 		*b.body = json.RawMessage(s)
 	}
 	return nil
-}
-
-var flowTable = table[record.FlowSlot]{
-	kind:    store.Flows,
-	columns: `slot_ns, flow, src_host, dst_host, packets, bytes, exact, path, path_packets`,
-	row: func(r *record.FlowSlot, seq int64) []driver.Value {
-		switches, packets := make([]any, len(r.Path)), make([]any, len(r.Path))
-		for i, h := range r.Path {
-			switches[i], packets[i] = h.Switch, h.Packets
-		}
-		row := append(make([]driver.Value, 0, 16), r.Time.UTC(), seq, int64(r.Slot))
-		row = keyRow(row, r.Flow)
-		return append(row, r.Src, r.Dst, r.Packets, r.Bytes, r.Exact, switches, packets)
-	},
-	scan: func(rows *sql.Rows, r *record.FlowSlot, at *recordPosition) error {
-		var switches, packets []any
-		err := rows.Scan(&at.time, &at.seq, &r.Slot, flowText{&r.Flow}, &r.Src, &r.Dst, &r.Packets, &r.Bytes, &r.Exact,
-			&duckList{&switches}, &duckList{&packets})
-		if err != nil {
-			return err
-		}
-		r.Time = at.time
-		for i := range switches {
-			r.Path = append(r.Path, record.FlowHop{Switch: switches[i].(string), Packets: packets[i].(uint64)})
-		}
-		return nil
-	},
-	size: func(r *record.FlowSlot) int { return 200 + 40*len(r.Path) },
 }
 
 // duckList scans a LIST column.

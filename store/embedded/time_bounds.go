@@ -27,7 +27,7 @@ func (s *Store) loadTimeBounds(ctx context.Context) error {
 	all := map[store.Kind]timeBounds{}
 	for _, kind := range store.Kinds() {
 		var oldest, newest *int64
-		err := s.writer.QueryRowContext(ctx, fmt.Sprintf(`SELECT epoch_ns(min(time)), epoch_ns(max(time)) FROM %s`, kind)).Scan(&oldest, &newest)
+		err := s.writer.QueryRowContext(ctx, fmt.Sprintf(`SELECT epoch_ns(min(time)), epoch_ns(max(time)) FROM %s`, tableOf(kind))).Scan(&oldest, &newest)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ type Shape[T any] struct {
 	ByEndpoint bool                         // index the endpoints of flows, too
 	Matches    func(*T, *record.Query) bool // applies the query's filters, except for times
 	Clone      func(*T)                     // replaces shared memory by copies
+	CloneAll   func(n int) func(*T)         // optional: Clone for n records, which may share its memory
 	Size       func(*T) int                 // approximate size in memory
 }
 
@@ -48,20 +49,13 @@ type View[T any] struct {
 type block[T any] struct {
 	items []item[T]
 	bytes int
-	// Postings of the records of a flow, of its source, of its destination; each
-	// by hash, then index.
-	flows, srcs, dsts []posting
+	// Records by flow, by its source, by its destination.
+	flows, srcs, dsts chains
 }
 
 type item[T any] struct {
 	Position
 	record T
-}
-
-// posting is the index in its block of a record of a flow, or of an endpoint.
-type posting struct {
-	hash uint64
-	at   int32
 }
 
 // Position is a record's sort key: its time in nanoseconds, then its sequence
@@ -108,8 +102,12 @@ func (s *Set[T]) AddRecords(records []T, first int64) {
 			break
 		}
 	}
+	clone := s.shape.Clone
+	if s.shape.CloneAll != nil {
+		clone = s.shape.CloneAll(len(items))
+	}
 	for i := range items {
-		s.shape.Clone(&items[i].record)
+		clone(&items[i].record)
 	}
 	next.blocks = slices.Clone(next.blocks)
 	for len(items) > 0 {
@@ -167,6 +165,12 @@ func merge[T any](a, b []item[T]) []item[T] {
 func makeBlocks[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 	for part := range slices.Chunk(items, blockLen) {
 		b := &block[T]{items: slices.Clone(part)}
+		if shape.Flow != nil {
+			b.flows = newChains(len(part))
+		}
+		if shape.Flow != nil && shape.ByEndpoint {
+			b.srcs, b.dsts = newChains(len(part)), newChains(len(part))
+		}
 		for i := range b.items {
 			r := &b.items[i].record
 			b.bytes += shape.Size(r)
@@ -174,16 +178,11 @@ func makeBlocks[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 				continue
 			}
 			k := shape.Flow(r)
-			b.flows = append(b.flows, posting{k.Hash(0), int32(i)})
+			b.flows.add(k.Hash(0), i)
 			if shape.ByEndpoint {
-				b.srcs = append(b.srcs, posting{hashAddr(k.Src), int32(i)})
-				b.dsts = append(b.dsts, posting{hashAddr(k.Dst), int32(i)})
+				b.srcs.add(hashAddr(k.Src), i)
+				b.dsts.add(hashAddr(k.Dst), i)
 			}
-		}
-		for _, list := range [][]posting{b.flows, b.srcs, b.dsts} {
-			slices.SortFunc(list, func(x, y posting) int {
-				return cmp.Or(cmp.Compare(x.hash, y.hash), cmp.Compare(x.at, y.at))
-			})
 		}
 		blocks = append(blocks, b)
 	}
@@ -255,7 +254,7 @@ func (v *View[T]) NewestFirst(q *record.Query, before Position, first, last int6
 // first.
 func (b *block[T]) newestFirst(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		list, hash, indexed := b.postingsFor(shape, q)
+		list, hash, indexed := b.chainsFor(shape, q)
 		if !indexed {
 			for i := len(b.items) - 1; i >= 0; i-- {
 				if !yield(i) {
@@ -264,25 +263,24 @@ func (b *block[T]) newestFirst(shape *Shape[T], q *record.Query) iter.Seq[int] {
 			}
 			return
 		}
-		end := sort.Search(len(list), func(i int) bool { return list[i].hash > hash })
-		for i := end - 1; i >= 0 && list[i].hash == hash; i-- {
-			if !yield(int(list[i].at)) {
+		for i := range list.newestFirst(hash) {
+			if !yield(i) {
 				return
 			}
 		}
 	}
 }
 
-// postingsFor selects the postings that contain every match of a query, if there
-// are some. Other records may have the same hash.
-func (b *block[T]) postingsFor(shape *Shape[T], q *record.Query) (list []posting, hash uint64, ok bool) {
+// chainsFor selects the chains that contain every match of a query, if there are
+// some. They contain others, too.
+func (b *block[T]) chainsFor(shape *Shape[T], q *record.Query) (list *chains, hash uint64, ok bool) {
 	switch {
 	case shape.Flow != nil && !q.Flow.IsZero():
-		return b.flows, q.Flow.Hash(0), true
+		return &b.flows, q.Flow.Hash(0), true
 	case shape.ByEndpoint && q.Ends.Src != model.Addr{}:
-		return b.srcs, hashAddr(q.Ends.Src), true
+		return &b.srcs, hashAddr(q.Ends.Src), true
 	case shape.ByEndpoint && q.Ends.Dst != model.Addr{}:
-		return b.dsts, hashAddr(q.Ends.Dst), true
+		return &b.dsts, hashAddr(q.Ends.Dst), true
 	}
 	return nil, 0, false
 }
