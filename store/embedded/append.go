@@ -65,6 +65,8 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	s.hot.Load().addBatch(b, before, sums)
 	s.ledger.update(changed)
 	s.committedSeq.Store(seq) // after the cache: readers of the number find the record
+	s.noteSteps(sums)
+	s.mergeLongRollups(ctx)
 	return nil
 }
 

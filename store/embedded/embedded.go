@@ -51,7 +51,7 @@ type Store struct {
 	writer       *sql.Conn
 	seq          int64
 	committedSeq atomic.Int64 // the highest seq committed
-	merged       map[store.Kind]int64
+	unmerged     map[store.Kind]*unmergedSteps
 	flowIDs      flowIDs
 	flowBatch    flowBatch
 }
@@ -113,7 +113,7 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 	if !claimFile(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
 	}
-	s := &Store{path: full, cfg: cfg, querySlots: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}, recordGaps: map[store.Kind]*atomic.Int64{}}
+	s := &Store{path: full, cfg: cfg, querySlots: make(chan struct{}, cfg.Readers+cfg.Waiting), unmerged: map[store.Kind]*unmergedSteps{}, recordGaps: map[store.Kind]*atomic.Int64{}}
 	for _, kind := range store.Kinds() {
 		s.recordGaps[kind] = &atomic.Int64{}
 	}

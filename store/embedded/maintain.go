@@ -60,7 +60,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 		}
 	}
 	for kind := range rollups {
-		n, err := s.mergeSteps(ctx, kind, store.Nanos(now))
+		n, err := s.mergeSteps(ctx, kind)
 		if err != nil {
 			return err
 		}
@@ -116,47 +116,6 @@ func (s *Store) execLocked(ctx context.Context, sql string) (uint64, error) {
 	}
 	n, err := result.RowsAffected()
 	return uint64(n), err
-}
-
-// mergeSteps adds up the rows of the steps that ended two steps ago or earlier.
-// Steps merged before are not merged again unless late records arrived for them
-// since the store was opened: unmerged rows cost space, not correctness.
-func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uint64, error) {
-	s.write.Lock()
-	defer s.write.Unlock()
-	r := rollups[kind]
-	until := clamp(store.FloorStep(clamp(now), r.step) - 2*int64(r.step))
-	since, known := s.merged[kind]
-	if !known {
-		since = clamp(-1 << 63)
-	}
-	if until <= since {
-		return 0, nil
-	}
-	var before, after int64
-	err := inTransaction(ctx, s.writer, func() error {
-		where := fmt.Sprintf(`time >= make_timestamp_ns(%d) AND time < make_timestamp_ns(%d)`, since, until)
-		for _, sql := range []string{
-			fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE merging AS SELECT time, %s, %s, count(*) AS parts FROM %s WHERE %s
-				GROUP BY time, %s HAVING count(*) > 1`, r.key, r.merge, kind, where, r.key),
-			fmt.Sprintf(`DELETE FROM %s WHERE %s AND (time, %s) IN (SELECT (time, %s) FROM merging)`, kind, where, r.key, r.key),
-			fmt.Sprintf(`INSERT INTO %s SELECT * EXCLUDE (parts) FROM merging ORDER BY time`, kind),
-		} {
-			if _, err := s.writer.ExecContext(ctx, sql); err != nil {
-				return err
-			}
-		}
-		if err := s.writer.QueryRowContext(ctx, `SELECT coalesce(sum(parts), 0)::BIGINT, count(*) FROM merging`).Scan(&before, &after); err != nil {
-			return err
-		}
-		_, err := s.writer.ExecContext(ctx, `DROP TABLE merging`)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	s.merged[kind] = until
-	return uint64(before - after), nil
 }
 
 // checkpoint writes the log into the file. DuckDB may refuse while queries run; the

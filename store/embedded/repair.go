@@ -254,7 +254,7 @@ func (s *Store) repairInUse(ctx context.Context, cause error) error {
 		_ = s.db.Close()
 	}
 	s.damaged.Store(nil)
-	clear(s.merged)
+	clear(s.unmerged)
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if opened && !invalidated(cause) {

@@ -260,6 +260,9 @@ func (s *Store) appendSalvaged(ctx context.Context, r *Repair, c *chunk) error {
 	s.seq = seq
 	s.extendBounds(&c.batch)
 	s.includeBounds(c.kind, c.bounds)
+	if len(c.rollups) > 0 {
+		s.unmergedOf(c.kind).all = true
+	}
 	s.hot.Load().addBatch(&c.batch, before, batchSums{})
 	s.ledger.update(changed)
 	s.committedSeq.Store(seq)
