@@ -67,6 +67,7 @@ type Workspace struct {
 	staged      []Sighting // records in the order in which they were added
 	stagedFlows []uint32   // and their flows
 	counts      []uint32   // sightings by flow
+	chain       [maxChain]Sighting
 	order       pathOrder
 }
 

@@ -36,7 +36,7 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 	m.shapes = resized(m.shapes, n)
 	for i := range n {
 		list := m.seen[m.starts[i]:m.starts[i+1]]
-		if orderChain(ports, list) {
+		if orderChain(ports, list, &m.work.chain) {
 			m.shapes[i] = chain
 		} else {
 			m.shapes[i] = 0
@@ -53,7 +53,7 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 
 // orderChain orders sightings each of whose ports leads to the next, but for the last
 // one's. It reports whether they are such: then no other order is possible.
-func orderChain(ports *Ports, list []Sighting) bool {
+func orderChain(ports *Ports, list []Sighting, copied *[maxChain]Sighting) bool {
 	n := len(list)
 	if n > maxChain {
 		return false
@@ -100,8 +100,9 @@ func orderChain(ports *Ports, list []Sighting) bool {
 		return false
 	}
 	if !inOrder || n > 1 && sorted[0] != 0 {
-		var copied [maxChain]Sighting
-		copy(copied[:n], list)
+		for i := range list {
+			copied[i] = list[i]
+		}
 		for i := range list {
 			list[i] = copied[sorted[i]]
 		}

@@ -173,22 +173,34 @@ func (a *analyses) mayReachLimits(records int) bool {
 // limits returns up to where new flows of a slot are tracked, so that all partitions
 // together keep to the limits: those whose records come first.
 func (a *analyses) limits(parts []*paths.Map) ends {
-	var tracked, sizes, uses int
-	var newFlows, newSizes []uint32
-	var newUses []load.UseEnd
+	var tracked, sizes, uses, seen int
 	for i, p := range a.parts {
 		tracked += p.loss.Tracked()
 		sizes += p.sizes.Tracked()
 		uses += p.balance.Tracked()
-		newFlows = append(newFlows, p.loss.NewFlows(parts[i])...)
-		newSizes = append(newSizes, p.sizes.NewFlows(parts[i])...)
-		newUses = append(newUses, p.balance.NewUses(parts[i])...)
+		seen += parts[i].Flows()
 	}
 	e := noEnds
-	e.loss = endOf(newFlows, a.cfg.Loss.MaxFlows-tracked, e.loss)
-	e.sizes = endOf(newSizes, a.cfg.MaxFlows-sizes, e.sizes)
+	if most := a.cfg.Loss.MaxFlows; tracked+seen > most {
+		var list []uint32
+		for i, p := range a.parts {
+			list = append(list, p.loss.NewFlows(parts[i])...)
+		}
+		e.loss = endOf(list, most-tracked, e.loss)
+	}
+	if most := a.cfg.MaxFlows; sizes+seen > most {
+		var list []uint32
+		for i, p := range a.parts {
+			list = append(list, p.sizes.NewFlows(parts[i])...)
+		}
+		e.sizes = endOf(list, most-sizes, e.sizes)
+	}
 	if most := a.cfg.Balance.MaxFlows; most > 0 {
-		e.balance = endOf(newUses, most-uses, e.balance)
+		var list []load.UseEnd
+		for i, p := range a.parts {
+			list = append(list, p.balance.NewUses(parts[i])...)
+		}
+		e.balance = endOf(list, most-uses, e.balance)
 	}
 	return e
 }
@@ -233,5 +245,6 @@ func (a *analyses) resetSizes() {
 
 const maxPartitions = 1 << 12
 
-// defaultPartitions is one for each CPU.
-func defaultPartitions() int { return min(runtime.GOMAXPROCS(0), maxPartitions) }
+// defaultPartitions is one for each CPU, and at least 8: the state of a partition of a
+// large slot is then in a CPU's own cache (BenchmarkPartitions).
+func defaultPartitions() int { return min(max(runtime.GOMAXPROCS(0), 8), maxPartitions) }
