@@ -19,23 +19,15 @@ type Kind uint8
 
 // Kinds of keys.
 const (
-	PortStateKind Kind = 1 + iota // newest state of a port
-	HostKind                      // counter of a host
-	ClassKind                     // counter of a priority
+	PortStateKind Kind = 1 // newest state of a port
 )
+
+// Classes is the number of priorities.
+const Classes = 8
 
 // Copies is the redundancy of every keyed report, DTA's highest. Readers rely on it:
 // a value with fewer copies would be outvoted by older ones.
 const Copies = 4
-
-// KindOf returns the kind of a key; false for one that is none of Weft's.
-func KindOf(key []byte) (Kind, bool) {
-	if len(key) == 0 {
-		return 0, false
-	}
-	k := Kind(key[0])
-	return k, k >= PortStateKind && k <= ClassKind
-}
 
 // PortKeySize is the length of an encoded PortKey.
 const PortKeySize = 8
