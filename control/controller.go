@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowfindings"
+	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/control/probe"
@@ -40,6 +41,7 @@ type Config struct {
 	Probes    probe.Config
 	Incidents incident.Config
 	Findings  flowfindings.Config // bounds the log of flow findings
+	Reduction flowreduce.Config   // of flows that are stored
 
 	// SampleInterval is how often ports are sampled for the store.
 	SampleInterval time.Duration
@@ -87,6 +89,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Probes:         probe.DefaultConfig(),
 		Incidents:      incident.DefaultConfig(),
 		Findings:       flowfindings.DefaultConfig(),
+		Reduction:      flowreduce.DefaultConfig(),
 		SampleInterval: time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
 		SilentAfter: 100 * time.Millisecond,
 		// Switches take a tenth of a second to export their epochs.
@@ -165,6 +168,9 @@ type Controller struct {
 	onMarkedTrace func(*trace.Trace)
 	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
 	recentLosses  recentLosses
+	reducer       *flowreduce.Reducer
+	tracedFlows   map[model.FlowKey]model.Time // when a packet of theirs was traced
+	jobAddrs      map[model.Addr][]int         // jobs that own an address, by index
 	liveness      livenessTable
 
 	timers    []timer
@@ -185,6 +191,8 @@ type Stats struct {
 	UnknownList uint64           // to lists that are not in the plan
 	Flowsets    flowwatch.Stats  // of assembled flowsets
 	Epochs      provenance.Stats // of collected snapshots
+
+	Flows flowreduce.Counts // records of flows, stored and only in sums
 
 	EvictedTraces uint64 // closed before their time, to keep to the memory limit
 
@@ -242,6 +250,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.correlator, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
 	c.findings, e = flowfindings.New(cfg.Findings)
+	err = errors.Join(err, e)
+	c.reducer, e = flowreduce.New(cfg.Reduction, c.jobOf)
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot)
@@ -411,6 +421,7 @@ const routeHistory = time.Minute
 func (c *Controller) Stats() Stats {
 	s := c.stats
 	s.Flowsets, s.Epochs, s.EvictedTraces = c.flowStats(), c.causeStats().Stats, c.traces.Evicted()
+	s.Flows = c.reducer.Counts()
 	s.FlowsetsWaiting = emitted(s.Flowsets) - min(emitted(s.Flowsets), c.flowsetsJudged)
 	s.FlowsetsWaiting -= c.flows.NotDue(s.FlowsetsWaiting)
 	return s

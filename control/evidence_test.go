@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowfindings"
+	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -36,6 +37,10 @@ func evidenceBed(t *testing.T) *Controller {
 	c := &Controller{fabric: f, meter: newPortMeter(slotLength), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
 	c.cfg.Intent, c.cfg.StallShare, c.cfg.Flows.Slot, c.cfg.BalanceSlots = topo.NewIntent(routes), 0.2, slotLength, 5
 	if c.correlator, err = incident.New(incident.DefaultConfig()); err != nil {
+		t.Fatal(err)
+	}
+	c.cfg.Reduction = flowreduce.DefaultConfig()
+	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.jobOf); err != nil {
 		t.Fatal(err)
 	}
 	if c.findings, err = flowfindings.New(flowfindings.DefaultConfig()); err != nil {

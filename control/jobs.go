@@ -62,7 +62,7 @@ func (c *Controller) SetJobs(list []Job) error {
 	if err := CheckJobs(c.fabric, list); err != nil {
 		return err
 	}
-	c.cfg.Jobs = list
+	c.cfg.Jobs, c.jobAddrs = list, nil
 	return nil
 }
 

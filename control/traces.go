@@ -39,6 +39,7 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 		})
 	}
 	c.batch.Traces = append(c.batch.Traces, r)
+	c.noteTraced(t.Key)
 }
 
 // publishMarkedTraces hands the traces of marked packets to onMarkedTrace. It is

@@ -30,6 +30,7 @@ type FlowPage struct {
 	Page[Flow]
 	CoveredFrom time.Time `json:"covered_from" doc:"Start of the part of the range that this page covers; next continues with older records"`
 	CoveredTo   time.Time `json:"covered_to"`
+	Partial     bool      `json:"partial,omitempty" doc:"Slots of this page had more flows than are stored; the others are in the counters of reduced flows"`
 }
 
 // FlowDetail has all records of one flow in a range.
@@ -123,6 +124,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		if f.Match(r) {
 			sums.addSlot(r)
 		}
+		p.Partial = p.Partial || r.Partial
 		p.CoveredFrom = r.Time
 		return len(sums.flows) < maxFlows
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
@@ -49,6 +50,8 @@ type Config struct {
 		// followed. MaxFlows of 0 follows the memory.
 		FlowMemory, TraceMemory, DiagnosisMemory model.Bytes
 		FlowCells, MaxFlows                      int
+		// KeepFlows is the number of flows of a slot that are stored one by one.
+		KeepFlows int
 	}
 	// Memory bounds the process. A limit of 0 is the sum of all other bounds.
 	Memory struct{ Limit model.Bytes }
@@ -119,7 +122,7 @@ func DefaultConfig() (c Config) {
 	c.Controller.SilentAfter, c.Controller.ReportTimeout = 10*time.Second, 200*time.Millisecond
 	c.Controller.TimeWindow = time.Minute
 	c.Controller.FlowMemory, c.Controller.TraceMemory, c.Controller.DiagnosisMemory = 256*model.MiB, 256*model.MiB, 128*model.MiB
-	c.Controller.FlowCells = 1 << 20
+	c.Controller.FlowCells, c.Controller.KeepFlows = 1<<20, flowreduce.DefaultConfig().Keep
 	c.Store.Path, c.Store.Repair = "weft.duckdb", true
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
@@ -159,6 +162,8 @@ func (c *Config) Check() error {
 		return bad("controller.flow_cells", "%d, want 1 to %d", c.Controller.FlowCells, uint32(math.MaxUint32))
 	case c.Controller.MaxFlows < 0:
 		return bad("controller.max_flows", "%d, want 0 or more", c.Controller.MaxFlows)
+	case c.Controller.KeepFlows < 1:
+		return bad("controller.keep_flows", "%d, want at least 1", c.Controller.KeepFlows)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
 	case c.Store.Hot < 0:

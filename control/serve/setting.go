@@ -68,6 +68,7 @@ var serviceSettings = []Setting{
 	{Key: "controller.flow_memory", About: "memory for flowsets, from their first chunk until they are decoded; beyond it the switch that holds most loses first", at: func(c *Config) any { return &c.Controller.FlowMemory }},
 	{Key: "controller.flow_cells", About: "reject flowsets with more cells", at: func(c *Config) any { return &c.Controller.FlowCells }},
 	{Key: "controller.max_flows", About: "flows that are followed from slot to slot; more are counted, not followed; 0: as many as the memory holds, from 131,072 to 1,048,576", at: func(c *Config) any { return &c.Controller.MaxFlows }},
+	{Key: "controller.keep_flows", About: "flows of a slot that are stored one by one; the sums of others are stored by host, job and path", at: func(c *Config) any { return &c.Controller.KeepFlows }},
 	{Key: "controller.trace_memory", About: "memory for traces, open and kept", at: func(c *Config) any { return &c.Controller.TraceMemory }},
 	{Key: "controller.diagnosis_memory", About: "memory for epochs of polled switches and their graphs", at: func(c *Config) any { return &c.Controller.DiagnosisMemory }},
 

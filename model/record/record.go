@@ -24,7 +24,9 @@ type FlowSlot struct {
 	Packets uint64        `json:"packets"` // maximum over the switches
 	Bytes   uint64        `json:"bytes"`
 	Exact   bool          `json:"exact"` // all counts were decoded, none estimated
-	Path    []FlowHop     `json:"path"`
+	// Partial says that other flows of the slot are only in sums: see docs/store.md.
+	Partial bool      `json:"partial,omitempty"`
+	Path    []FlowHop `json:"path"`
 }
 
 // FlowHop is a flow's count at one switch.

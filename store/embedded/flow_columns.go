@@ -184,7 +184,7 @@ func (n *flowIDs) keyRows(yield func([]driver.Value) bool) {
 // pathRows are the rows of flow_paths that a batch adds.
 func (n *flowIDs) pathRows(yield func([]driver.Value) bool) {
 	for _, p := range n.newPaths {
-		if !yield([]driver.Value{p.id, p.slot, p.exact, p.switches}) {
+		if !yield([]driver.Value{p.id, p.slot, p.exact, p.partial, p.switches}) {
 			return
 		}
 	}

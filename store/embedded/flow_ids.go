@@ -38,6 +38,7 @@ type numberedPath struct {
 	id       int64
 	slot     int64
 	exact    bool
+	partial  bool
 	switches []string
 }
 
@@ -105,7 +106,7 @@ func (n *flowIDs) pathOf(r *record.FlowSlot) *numberedPath {
 	if len(n.paths) >= max(n.most/flowsPerPath, 1) {
 		clear(n.paths)
 	}
-	p := &numberedPath{id: n.nextPath, slot: int64(r.Slot), exact: r.Exact, switches: make([]string, len(r.Path))}
+	p := &numberedPath{id: n.nextPath, slot: int64(r.Slot), exact: r.Exact, partial: r.Partial, switches: make([]string, len(r.Path))}
 	for i := range r.Path {
 		p.switches[i] = r.Path[i].Switch
 	}
@@ -118,11 +119,14 @@ func (n *flowIDs) pathOf(r *record.FlowSlot) *numberedPath {
 // appendPath appends what identifies a path: no two have the same bytes.
 func appendPath(b []byte, r *record.FlowSlot) []byte {
 	b = binary.AppendVarint(b, int64(r.Slot))
+	flags := byte(0)
 	if r.Exact {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
+		flags |= 1
 	}
+	if r.Partial {
+		flags |= 2
+	}
+	b = append(b, flags)
 	for i := range r.Path {
 		b = binary.AppendUvarint(b, uint64(len(r.Path[i].Switch)))
 		b = append(b, r.Path[i].Switch...)
@@ -131,7 +135,7 @@ func appendPath(b []byte, r *record.FlowSlot) []byte {
 }
 
 func (p *numberedPath) equals(r *record.FlowSlot) bool {
-	return p.slot == int64(r.Slot) && p.exact == r.Exact &&
+	return p.slot == int64(r.Slot) && p.exact == r.Exact && p.partial == r.Partial &&
 		slices.EqualFunc(p.switches, r.Path, func(s string, h record.FlowHop) bool { return s == h.Switch })
 }
 

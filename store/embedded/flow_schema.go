@@ -3,8 +3,8 @@ package embedded
 import "github.com/weft-telemetry/weft/store"
 
 // Flows are stored as numbers in flow_rows. What they share is in two other tables:
-// the flow and its hosts in flow_keys, the path with the length of the slot and the
-// exactness of the counts in flow_paths. A row of text and lists costs DuckDB six
+// the flow and its hosts in flow_keys, the path in flow_paths, with what all
+// flows of a slot have in common or what has two values. A row of text and lists costs DuckDB six
 // times as much (weft bench store).
 //
 // The packets at each hop are mostly those of the flow, or a few less, as packets
@@ -19,7 +19,7 @@ CREATE TABLE flow_keys (
 	sport USMALLINT NOT NULL, dport USMALLINT NOT NULL, proto UTINYINT NOT NULL,
 	src_host VARCHAR NOT NULL, dst_host VARCHAR NOT NULL);
 CREATE TABLE flow_paths (
-	id BIGINT NOT NULL, slot_ns BIGINT NOT NULL, exact BOOLEAN NOT NULL, path VARCHAR[] NOT NULL);
+	id BIGINT NOT NULL, slot_ns BIGINT NOT NULL, exact BOOLEAN NOT NULL, partial BOOLEAN NOT NULL, path VARCHAR[] NOT NULL);
 CREATE TABLE flow_rows (
 	time TIMESTAMP_NS NOT NULL, seq BIGINT NOT NULL, flow_id BIGINT NOT NULL, path_id BIGINT NOT NULL,
 	packets UBIGINT NOT NULL, bytes UBIGINT NOT NULL, hop_less UBIGINT NOT NULL, hop_packets UBIGINT[]);
@@ -27,7 +27,7 @@ INSERT INTO flow_keys SELECT row_number() OVER (ORDER BY seq), * EXCLUDE (seq) F
 	SELECT min(seq) AS seq, flow, src, dst, sport, dport, proto, src_host, dst_host FROM flows
 	GROUP BY flow, src, dst, sport, dport, proto, src_host, dst_host);
 INSERT INTO flow_paths SELECT row_number() OVER (ORDER BY seq), * EXCLUDE (seq) FROM (
-	SELECT min(seq) AS seq, slot_ns, exact, path FROM flows GROUP BY slot_ns, exact, path);
+	SELECT min(seq) AS seq, slot_ns, exact, false AS partial, path FROM flows GROUP BY slot_ns, exact, path);
 INSERT INTO flow_rows SELECT f.time, f.seq, k.id, p.id, f.packets, f.bytes, 0,
 	CASE WHEN len(list_filter(f.path_packets, lambda n: n <> f.packets)) > 0 THEN f.path_packets END
 	FROM flows f JOIN flow_keys k ON k.flow = f.flow AND k.src_host = f.src_host AND k.dst_host = f.dst_host

@@ -74,7 +74,7 @@ func (t *flowTexts) record(n *numberedRow) (r record.FlowSlot, err error) {
 	flow, path := t.flows[n.flow], t.paths[n.path]
 	r = n.record
 	r.Time, r.Flow, r.Src, r.Dst = n.at.time, flow.key, flow.src, flow.dst
-	r.Slot, r.Exact = time.Duration(path.slot), path.exact
+	r.Slot, r.Exact, r.Partial = time.Duration(path.slot), path.exact, path.partial
 	if n.list != nil && len(n.list) != len(path.switches) || n.list == nil && len(path.switches) > maxLessHops {
 		return r, fmt.Errorf("%d hops, %d counts", len(path.switches), len(n.list))
 	}
@@ -93,7 +93,7 @@ func (t *flowTexts) record(n *numberedRow) (r record.FlowSlot, err error) {
 
 const (
 	flowKeyColumns  = `SELECT id, flow, src_host, dst_host FROM flow_keys`
-	flowPathColumns = `SELECT id, slot_ns, exact, path FROM flow_paths`
+	flowPathColumns = `SELECT id, slot_ns, exact, partial, path FROM flow_paths`
 )
 
 func (t *flowTexts) scanFlow(rows *sql.Rows) error {
@@ -108,7 +108,7 @@ func (t *flowTexts) scanFlow(rows *sql.Rows) error {
 func (t *flowTexts) scanPath(rows *sql.Rows) error {
 	n := &numberedPath{}
 	var path []any
-	if err := rows.Scan(&n.id, &n.slot, &n.exact, &duckList{&path}); err != nil {
+	if err := rows.Scan(&n.id, &n.slot, &n.exact, &n.partial, &duckList{&path}); err != nil {
 		return err
 	}
 	for _, name := range path {
