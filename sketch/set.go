@@ -33,6 +33,8 @@ type RecentFlows struct {
 	recent  [recentSlots]recentFlow
 	pending bool   // recent has counts that cells lack
 	misses  uint32 // packets of flows that were not in recent
+	hits    uint32 // packets of AddPacket that were, since it was judged
+	bypass  uint32 // packets for which AddPacket does not look at recent
 }
 
 // recentFlow is a flow that the filter has, and its counts since they were last
@@ -57,6 +59,10 @@ const (
 	// replaceEvery is the number of misses per replacement of a slot: with too many
 	// flows to remember, little time is spent on replacing.
 	replaceEvery = 16
+	// judgeEvery is the number of misses after which recent is judged. If fewer than
+	// one packet in usefulShare was of a recent flow, the next bypassFor packets do
+	// without: with 100K flows in random order, looking and replacing only cost.
+	judgeEvery, usefulShare, bypassFor = 4096, 16, 16 * judgeEvery
 )
 
 type wide struct{ packets, bytes uint64 }
@@ -97,6 +103,7 @@ func (s *Set[K]) clearRecent() {
 	s.flushRecent()
 	clear(s.recent[:])
 	s.recent[0].hi = 1
+	s.hits, s.bypass = 0, 0
 }
 
 // flushRecent adds the counts of recent flows to their cells.
@@ -135,17 +142,23 @@ func (s *Set[K]) ClearCells(first, count uint32) {
 // Work is constant and nothing is allocated.
 func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 	hi, lo := absorb(&s.family, k)
-	if flow := &s.recent[hi%recentSlots]; flow.hi == hi && flow.lo == lo {
+	look := s.bypass == 0
+	if !look {
+		s.bypass--
+	} else if flow := &s.recent[hi%recentSlots]; flow.hi == hi && flow.lo == lo {
 		flow.packets++
 		flow.bytes += uint64(size)
 		s.pending = true
+		s.hits++
 		return Hash{}, false
 	}
 	f := &s.family
 	h = f.finish(hi, lo)
 	isNew = !s.filter.Has(f, h)
-	if s.misses++; s.misses%replaceEvery == 0 && !isNew {
-		s.remember(&s.recent[hi%recentSlots], recentFlow{hi: hi, lo: lo}, h)
+	if look {
+		if s.misses++; s.misses%replaceEvery == 0 {
+			s.missRecent(hi, lo, h, isNew)
+		}
 	}
 	if size > maxHotSize {
 		s.addWide(h, uint64(size))
@@ -164,6 +177,22 @@ func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 		part, base = part.next(), base+cells
 	}
 	return h, isNew
+}
+
+// missRecent makes a flow that was not recent so, unless it is new, and judges recent.
+// Counts do not depend on either: those of a flow may lie in recent and in its cells.
+//
+//go:noinline
+func (s *Set[K]) missRecent(hi, lo uint64, h Hash, isNew bool) {
+	if !isNew {
+		s.remember(&s.recent[hi%recentSlots], recentFlow{hi: hi, lo: lo}, h)
+	}
+	if s.misses%judgeEvery == 0 {
+		if s.hits < judgeEvery/usefulShare {
+			s.bypass = bypassFor
+		}
+		s.hits = 0
+	}
 }
 
 // AddRecent is AddPacket for a flow that the set knows by its number. It reports

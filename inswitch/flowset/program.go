@@ -98,10 +98,10 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		return
 	}
 	at := int(ev.In-1) * p.perPort
-	if at < len(p.filling) {
+	if id := ev.Packet.KeyID; id != 0 && at < len(p.filling) {
 		// A number belongs to one family. Trying both saves reading the key,
 		// which may not be in the cache.
-		f, id, size := &p.filling[at], ev.Packet.KeyID, uint32(ev.Packet.UnlabeledSize())
+		f, size := &p.filling[at], uint32(ev.Packet.UnlabeledSize())
 		if f.v4.AddRecent(id, size) || f.v6.AddRecent(id, size) {
 			return
 		}
