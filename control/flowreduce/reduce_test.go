@@ -181,7 +181,7 @@ func TestSumsAreBounded(t *testing.T) {
 	if len(counters) > maxSums+1 {
 		t.Errorf("%d counters; want at most %d", len(counters), maxSums+1)
 	}
-	var of = map[string]uint64{}
+	of := map[string]uint64{}
 	var from uint64
 	for _, c := range counters {
 		of[c.Name] = c.Bytes

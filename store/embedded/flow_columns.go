@@ -87,8 +87,13 @@ var flowChunk = func() (list []duckdb.ColumnInfo) {
 		name string
 		of   duckdb.Type
 	}{
-		{"ns", duckdb.TYPE_BIGINT}, {"seq", duckdb.TYPE_BIGINT}, {"flow_id", duckdb.TYPE_BIGINT}, {"path_id", duckdb.TYPE_BIGINT},
-		{"packets", duckdb.TYPE_UBIGINT}, {"bytes", duckdb.TYPE_UBIGINT}, {"hop_less", duckdb.TYPE_UBIGINT},
+		{"ns", duckdb.TYPE_BIGINT},
+		{"seq", duckdb.TYPE_BIGINT},
+		{"flow_id", duckdb.TYPE_BIGINT},
+		{"path_id", duckdb.TYPE_BIGINT},
+		{"packets", duckdb.TYPE_UBIGINT},
+		{"bytes", duckdb.TYPE_UBIGINT},
+		{"hop_less", duckdb.TYPE_UBIGINT},
 	} {
 		info, err := duckdb.NewTypeInfo(c.of)
 		if err != nil {
