@@ -249,7 +249,7 @@ func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied in
 		rep.List = p.lists.FlowsetList(r.from)
 		p.data, err = shiftFlowset(p.data[:0], r.data, shift)
 	case control.Label:
-		rep.List = p.lists.Labels.First
+		rep.List = p.lists.LabelList(r.from)
 		p.data, err = shiftLabel(p.data[:0], r.data, shift)
 	default:
 		rep.List = p.lists.Mirrors.First

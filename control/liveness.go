@@ -38,7 +38,7 @@ func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
 	if sw, ok := c.cfg.ListPlan.FlowsetOwner(list); ok {
 		c.liveness.markAlive(now, Flowset, sw)
 	}
-	if l := &c.cfg.ListPlan.Mirrors; l.contains(list) {
+	if l := &c.cfg.ListPlan.Mirrors; l.Contains(list) {
 		c.traces.Partition(int(list - l.First)).MirrorsLost(now)
 	}
 }

@@ -16,15 +16,15 @@ import (
 // kindOf is the kind of the reports in a list, and false if it is not in the plan.
 func (l *ListPlan) kindOf(list dta.ListID) (Kind, bool) {
 	switch {
-	case l.Flowsets.contains(list):
+	case l.Flowsets.Contains(list):
 		return Flowset, true
-	case l.Labels.contains(list):
+	case l.Labels.Contains(list):
 		return Label, true
-	case l.Mirrors.contains(list):
+	case l.Mirrors.Contains(list):
 		return Mirror, true
-	case l.Epochs.contains(list):
+	case l.Epochs.Contains(list):
 		return Epoch, true
-	case l.DiagnosisRequests.contains(list):
+	case l.DiagnosisRequests.Contains(list):
 		return DiagnosisRequest, true
 	}
 	return 0, false

@@ -15,8 +15,8 @@ import (
 )
 
 // View is what other goroutines may read of a controller: snapshots, which it makes
-// when someone asks for one and the last is old. Nobody looks at most fabrics most of
-// the time, and the state of a large one takes milliseconds to gather.
+// when a client asks for one and the last is old: the state of a large fabric takes
+// milliseconds to gather, and most of the time no client needs it.
 type View struct {
 	fabric *topo.Fabric
 	silent time.Duration // a switch without reports for this long is silent

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
@@ -96,7 +97,7 @@ All sockets listen on loopback by default.`,
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and its files, print the list plan, and exit")
+	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and its files, print the plan of lists and memory, and exit")
 	cmd.Flags().BoolVar(&dump, "dump", false, "print the effective configuration and exit")
 	return cmd
 }
@@ -195,15 +196,30 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	fmt.Fprintf(w, "The configuration is valid. Reports go to %v, at most %d bytes of data each.\n\n", p.Listen,
 		p.MaxData)
 	var lists table
-	lists.row("LISTS", "CONTENT", "FORMAT", "REPORTED BY")
+	lists.row("LISTS", "CONTENT", "ENTRIES", "MEMORY", "FORMAT", "REPORTED BY")
 	for _, l := range p.Lists {
 		ids := fmt.Sprint(l.First)
 		if l.Count > 1 {
 			ids = fmt.Sprintf("%d-%d", l.First, int(l.First)+l.Count-1)
 		}
-		lists.row(ids, l.What, l.Format, l.Reports)
+		lists.row(ids, l.What, l.Entries, model.Bytes(l.Bytes), l.Format, l.Reports)
 	}
 	if err := lists.print(w); err != nil {
+		return err
+	}
+	fl := p.Flowsets
+	fmt.Fprintf(w, `
+A slot of %d flows at one switch is %d chunks; its list holds %.1f such slots, the receive buffers %d chunks.
+
+`, fl.Flows, fl.Chunks, fl.Held, fl.Buffered)
+	var memory table
+	memory.row("MEMORY", "SETTING", "AT MOST")
+	for _, m := range p.Memory {
+		memory.row(m.What, m.Setting, m.Bytes)
+	}
+	memory.row("sum", "", p.MemorySum)
+	memory.row("limit of the process", "memory.limit", p.MemoryLimit)
+	if err := memory.print(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)

@@ -56,7 +56,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		})
 	unused = append(unused,
 		api.StageLoss{Reason: "dropped flowset", About: "beyond controller.flow_memory, of the switch that held most", Count: c.Flowsets.Dropped + c.Flowsets.Undecoded},
-		api.StageLoss{Reason: "undecoded flow", About: "a switch counted more flows than its table can tell apart, or a part of it did not arrive", Count: c.Flowsets.UndecodedFlows},
+		api.StageLoss{Reason: "undecoded flow", About: "a switch counted more flows than its table can hold, or a part of it did not arrive", Count: c.Flowsets.UndecodedFlows},
 		api.StageLoss{Reason: "sparse flowset", About: "too little of it arrived", Count: c.Flowsets.Sparse},
 		api.StageLoss{Reason: "dropped epoch", About: "snapshots beyond controller.diagnosis_memory, of the switch that held most", Count: c.Epochs.Dropped},
 		api.StageLoss{Reason: "evicted detection", About: "the oldest, whose answers are not needed any longer", Count: c.Epochs.Evicted, Expected: true},

@@ -70,7 +70,7 @@ func (f *fabric) listKind(l dta.ListID) (admission.Kind, model.NodeID) {
 		{f.lists.Epochs, admission.Epoch},
 		{f.lists.DiagnosisRequests, admission.DiagnosisRequest},
 	} {
-		if l >= one.r.First && l-one.r.First < dta.ListID(one.r.Count) {
+		if one.r.Contains(l) {
 			return one.kind, 0
 		}
 	}

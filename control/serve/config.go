@@ -52,6 +52,8 @@ type Config struct {
 		FlowCells, MaxFlows                      int
 		// KeepFlows is the number of flows of a slot that are stored one by one.
 		KeepFlows int
+		// Flows is how many flows of a switch in a slot the lists are sized for.
+		Flows int
 	}
 	// Memory bounds the process. A limit of 0 is the sum of all other bounds.
 	Memory struct{ Limit model.Bytes }
@@ -122,7 +124,7 @@ func DefaultConfig() (c Config) {
 	c.Controller.SilentAfter, c.Controller.ReportTimeout = 10*time.Second, 200*time.Millisecond
 	c.Controller.TimeWindow = time.Minute
 	c.Controller.FlowMemory, c.Controller.TraceMemory, c.Controller.DiagnosisMemory = 256*model.MiB, 256*model.MiB, 128*model.MiB
-	c.Controller.FlowCells, c.Controller.KeepFlows = 1<<20, flowreduce.DefaultConfig().Keep
+	c.Controller.FlowCells, c.Controller.Flows, c.Controller.KeepFlows = 1<<20, 10_000, flowreduce.DefaultConfig().Keep
 	c.Store.Path, c.Store.Repair = "weft.duckdb", true
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
@@ -160,6 +162,8 @@ func (c *Config) Check() error {
 		return bad("controller.diagnosis_memory", "%v, want at least 16MiB", c.Controller.DiagnosisMemory)
 	case c.Controller.FlowCells < 1 || int64(c.Controller.FlowCells) > math.MaxUint32:
 		return bad("controller.flow_cells", "%d, want 1 to %d", c.Controller.FlowCells, uint32(math.MaxUint32))
+	case c.Controller.Flows < 1 || c.Controller.Flows > maxSlotFlows:
+		return bad("controller.flows", "%d, want 1 to %d", c.Controller.Flows, maxSlotFlows)
 	case c.Controller.MaxFlows < 0:
 		return bad("controller.max_flows", "%d, want 0 or more", c.Controller.MaxFlows)
 	case c.Controller.KeepFlows < 1:
@@ -186,6 +190,9 @@ func (c *Config) Check() error {
 	}
 	return c.checkOpen()
 }
+
+// maxSlotFlows is ten times what the largest switches have in a slot.
+const maxSlotFlows = 1_000_000
 
 // checkSources returns the first error of a source, or of two that share an
 // address.

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
@@ -50,6 +51,9 @@ func readFabric(c *Config) (*fabric, error) {
 	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(doc.Fabric), machine: machineMemory()}
 	if f.keyed, err = livestate.PlanFor(doc.Fabric, livestate.Sizes{Ports: c.DTA().PortMemory}); err != nil {
 		return nil, bad("dta", "%v", err)
+	}
+	if err := f.lists.PlanFlowsets(c.Controller.Flows); err != nil {
+		return nil, bad("controller.flows", "%v", err)
 	}
 	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
 		return nil, err
@@ -122,6 +126,7 @@ func (f *fabric) memory() list.Config { return f.lists.Memory(MaxReport) }
 func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
 	cfg.ListPlan, cfg.Epoch = f.lists, time.Unix(0, 0)
+	cfg.Traces.Analyzers = f.lists.Mirrors.Count
 	cfg.Flows.Slot, cfg.Flows.MaxSkew = c.Controller.Slot, c.Controller.Slot
 	cfg.Incidents.LastID, cfg.LastDiagnosis = last.Incident, last.Diagnosis
 	cfg.Jobs = c.Jobs
@@ -164,10 +169,13 @@ func (f *fabric) decoders(c *Config, in *socketInput, ingest func(at model.Time,
 		}
 		var mirrored []byte
 		out := source.Output{
-			Label: func(at model.Time, export []byte) { ingest(at, f.lists.Labels.First, export) },
+			Label: func(at model.Time, export []byte) {
+				sw, _, _ := label.PeekExport(export) // ours
+				ingest(at, f.lists.LabelList(sw), export)
+			},
 			Mirror: func(at model.Time, m *mirror.Mirror) {
 				mirrored = m.AppendTo(mirrored[:0])
-				ingest(at, f.lists.Mirrors.First, mirrored)
+				ingest(at, f.lists.MirrorList(m), mirrored)
 			},
 		}
 		if in != nil {

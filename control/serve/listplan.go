@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,19 +15,43 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Plan is what reporters must know: the lists of each kind of report.
+// Plan is what reporters must know, the lists of each kind of report, and what the
+// service needs for them.
 type Plan struct {
 	Listen   netip.AddrPort `json:"listen"`
 	MaxData  int            `json:"max_data_bytes"`
 	Lists    []PlannedList  `json:"lists"`
+	Flowsets PlannedSlots   `json:"flowsets"`
 	Sources  []source.Kind  `json:"sources"` // of Identifiers
 	Switches []PlannedNode  `json:"switches"`
+	// Memory has all bounds; they add up to MemorySum, of at most MemoryLimit.
+	Memory      []PlannedMemory `json:"memory"`
+	MemorySum   model.Bytes     `json:"memory_sum_bytes"`
+	MemoryLimit model.Bytes     `json:"memory_limit_bytes"`
+}
+
+// PlannedSlots is what one list of flowsets, and the sockets' buffers, hold.
+type PlannedSlots struct {
+	Flows  int     `json:"flows"`         // of a switch in a slot
+	Chunks int     `json:"chunks"`        // that the flowset of such a slot is
+	Held   float64 `json:"slots_in_list"` // such slots
+	// Buffered is how many chunks of all switches the kernel's receive buffers hold.
+	Buffered int `json:"chunks_in_receive_buffers"`
+}
+
+// PlannedMemory is one bound of memory.
+type PlannedMemory struct {
+	What    string      `json:"what"`
+	Setting string      `json:"setting,omitempty"`
+	Bytes   model.Bytes `json:"bytes"`
 }
 
 // PlannedList is one list, or successive ones.
 type PlannedList struct {
 	First   dta.ListID `json:"first"`
 	Count   int        `json:"count"`
+	Entries int        `json:"entries"` // of each
+	Bytes   int64      `json:"bytes"`   // of all
 	What    string     `json:"what"`
 	Format  string     `json:"format"`
 	Reports string     `json:"reports"` // who does
@@ -56,9 +81,6 @@ func DryRun(cfg Config) (*Plan, error) {
 	if _, err := readKeys(&cfg); err != nil {
 		return nil, err
 	}
-	if _, err := memoryLimit(cfg.Memory.Limit, memoryShares(&cfg, f)); err != nil {
-		return nil, err
-	}
 	a, err := cfg.api()
 	if err != nil {
 		return nil, err
@@ -74,7 +96,48 @@ func DryRun(cfg Config) (*Plan, error) {
 			return nil, bad(one.key, "%s is not a directory, want an existing one", filepath.Dir(one.path))
 		}
 	}
-	return f.plan(&cfg)
+	p, err := f.plan(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p, f.planMemory(p, &cfg)
+}
+
+// planMemory adds all bounds of memory, and returns an error if they exceed the
+// limit.
+func (f *fabric) planMemory(p *Plan, cfg *Config) (err error) {
+	shares := memoryShares(cfg, f)
+	for i := range shares {
+		p.Memory = append(p.Memory, PlannedMemory{shares[i].Name, shares[i].Key, shares[i].Bytes})
+		p.MemorySum += shares[i].Bytes
+	}
+	p.MemoryLimit, err = memoryLimit(cfg.Memory.Limit, shares)
+	return err
+}
+
+// planSlots is how many slots of the planned size fit.
+func (f *fabric) planSlots(cfg *Config) (p PlannedSlots, err error) {
+	p.Flows = cfg.Controller.Flows
+	if p.Chunks, err = control.ChunksPerSlot(p.Flows); err != nil {
+		return p, bad("controller.flows", "%v", err)
+	}
+	memory := f.memory()
+	p.Held = float64(memory.Classes[0].Capacity-memory.Batch) / float64(p.Chunks)
+	dta := cfg.DTA()
+	p.Buffered = int(dta.ReceiveBuffer) * max(dta.Workers, 1) / datagramSize
+	return p, nil
+}
+
+// datagramSize is what Linux counts against the receive buffer for a datagram of one
+// chunk: 2,048 bytes of data, and 256 of its own.
+const datagramSize = 2304
+
+// sharedBy says who reports, and which of several lists each uses.
+func sharedBy(who string, r control.ListRange, choice string) string {
+	if r.Count == 1 {
+		return who
+	}
+	return who + ", " + fmt.Sprintf(choice, r.Count)
 }
 
 func (f *fabric) plan(cfg *Config) (*Plan, error) {
@@ -85,12 +148,17 @@ func (f *fabric) plan(cfg *Config) (*Plan, error) {
 		what, format, reports string
 	}{
 		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch, in its own list"},
-		{l.Labels, "labels removed from packets", "docs/formats/label.md, export", "the last switch on the path"},
-		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", "every switch"},
+		{l.Labels, "labels removed from packets", "docs/formats/label.md, export", sharedBy("the last switch on the path", l.Labels, "the n-th switch to list n modulo %d")},
+		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", sharedBy("every switch", l.Mirrors, "by the flow's hash, of %d")},
 		{l.Epochs, "epochs that answer a poll", "docs/formats/epoch.md", "polled switches"},
 		{l.DiagnosisRequests, "polls about slow flows", "docs/formats/poll.md", "hosts"},
 	} {
-		p.Lists = append(p.Lists, PlannedList{one.r.First, one.r.Count, one.what, one.format, one.reports})
+		entries, bytes := l.Sizes(one.r, MaxReport)
+		p.Lists = append(p.Lists, PlannedList{one.r.First, one.r.Count, entries, bytes, one.what, one.format, one.reports})
+	}
+	var err error
+	if p.Flowsets, err = f.planSlots(cfg); err != nil {
+		return nil, err
 	}
 	for i := range f.source.Switches {
 		sw := &f.source.Switches[i]

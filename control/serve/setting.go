@@ -66,6 +66,7 @@ var serviceSettings = []Setting{
 	{Key: "controller.report_timeout", About: "wait this long for missing reports before analysing without them", at: func(c *Config) any { return &c.Controller.ReportTimeout }},
 
 	{Key: "controller.flow_memory", About: "memory for flowsets, from their first chunk until they are decoded; beyond it the switch that holds most loses first", at: func(c *Config) any { return &c.Controller.FlowMemory }},
+	{Key: "controller.flows", About: "flows of a switch in a slot that lists of flowsets are sized for: they hold two and a half such slots", at: func(c *Config) any { return &c.Controller.Flows }},
 	{Key: "controller.flow_cells", About: "reject flowsets with more cells", at: func(c *Config) any { return &c.Controller.FlowCells }},
 	{Key: "controller.max_flows", About: "flows that are followed from slot to slot; more are counted, not followed; 0: as many as the memory holds, from 131,072 to 1,048,576", at: func(c *Config) any { return &c.Controller.MaxFlows }},
 	{Key: "controller.keep_flows", About: "flows of a slot that are stored one by one; the sums of others are stored by host, job and path", at: func(c *Config) any { return &c.Controller.KeepFlows }},

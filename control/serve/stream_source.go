@@ -49,7 +49,7 @@ func (f *streamSource) publish(at model.Time, list dta.ListID, data []byte) {
 // key is what stays in order: mirrors of a flow, as the lists of switches have
 // them, and labels of a switch.
 func (f *streamSource) key(list dta.ListID, data []byte) uint64 {
-	if list == f.lists.Labels.First {
+	if f.lists.Labels.Contains(list) {
 		var e label.Export
 		_, _ = e.Parse(data) // ours
 		return uint64(e.Switch)
