@@ -36,3 +36,24 @@ func BenchmarkAppendEntry(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReport is a report in an entry as long as a datagram, from its batch into
+// the ring and out of it.
+func BenchmarkReport(b *testing.B) {
+	for _, size := range []int{150, 1414} {
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			tab := open(b, Config{Layout: Weft, Batch: 16, Classes: []Class{{Lists: 1, Entry: 1472, Capacity: 16 << 10, Sized: true}}})
+			defer tab.Region().Close()
+			w, data, c := tab.Writer(0), make([]byte, size), Cursor{}
+			var batch, raw []byte
+			for range 16 {
+				batch, _ = tab.AppendEntry(batch, 0, data)
+			}
+			for b.Loop() {
+				_ = w.Append(0, batch)
+				raw, _ = tab.Read(raw[:0], &c, 16)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16, "ns/report")
+		})
+	}
+}

@@ -66,7 +66,8 @@ func (t *Table) AppendChanged(dst []uint32, seen []uint64) []uint32 {
 func (t *Table) Epoch() uint64 { return t.mem.Epoch() }
 
 // Read appends up to limit entries from the cursor on to dst, in the format of
-// the ring, and moves the cursor after them. Class.Entries splits them. Entries
+// the ring, and moves the cursor after them. Class.Entries splits them; what follows
+// the data of a sized entry may be anything. Entries
 // that were overwritten, even while they were copied, are counted as lost and not
 // returned. It allocates nothing if dst has the capacity.
 func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
@@ -91,7 +92,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 		run := min(n, uint64(k.Capacity)-at)
 		from := len(dst)
 		dst = grow(dst, int(run*stride))
-		_ = t.mem.Read(uint64(base)+at*stride, dst[from:]) // within the ring
+		t.readRun(k, uint64(base)+at*stride, dst[from:])
 		first += run
 		n -= run
 	}
@@ -104,6 +105,19 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	}
 	c.Next = next
 	return dst, nil
+}
+
+// readRun copies entries that are side by side within a ring; of sized ones the
+// padding may be left out.
+func (t *Table) readRun(k *ringGeometry, off uint64, dst []byte) {
+	if !k.sparse {
+		_ = t.mem.Read(off, dst) // within the ring
+		return
+	}
+	for ; len(dst) > 0; off, dst = off+uint64(k.stride), dst[k.stride:] {
+		_ = t.mem.Read(off, dst[:sizeLen])
+		_ = t.mem.Read(off+sizeLen, dst[sizeLen:k.dataEnd(dst)])
+	}
 }
 
 // skipTo moves the cursor forward to an entry and counts those it skips as lost.

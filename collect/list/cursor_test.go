@@ -192,3 +192,67 @@ func TestReadAllocs(t *testing.T) {
 		t.Errorf("Read allocates %v times", n)
 	}
 }
+
+// TestSizedEntriesAreReadAsWritten: long and short reports in entries of any size,
+// with and without room to leave out their padding.
+func TestSizedEntriesAreReadAsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Layout: Weft, Batch: rapid.IntRange(1, 5).Draw(t, "batch"), Classes: []Class{
+			{Lists: 1, Entry: rapid.IntRange(1, 20).Draw(t, "other"), Capacity: 9},
+			{Lists: 2, Entry: rapid.IntRange(minSparse-10, 2*minSparse).Draw(t, "entry"), Capacity: 9, Sized: true},
+			{Lists: 1, Entry: 8, Capacity: 9},
+		}}
+		tab := open(t, cfg)
+		defer tab.Region().Close()
+		w := tab.Writer(0)
+		for _, neighbour := range []uint32{0, 3} { // that must stay as it is
+			class, _ := tab.Class(neighbour)
+			if err := w.Append(neighbour, bytes.Repeat([]byte{0xee}, 9*class.Entry)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		class, _ := tab.Class(1)
+		written := [2][][]byte{}
+		var cursors [2]Cursor
+		read := [2]int{}
+		cursors[0].List, cursors[1].List = 1, 2
+		var raw []byte
+		for range rapid.IntRange(1, 30).Draw(t, "appends") {
+			i := rapid.IntRange(0, 1).Draw(t, "list")
+			var batch []byte
+			for range rapid.IntRange(1, 7).Draw(t, "entries") {
+				data := rapid.SliceOfN(rapid.Byte(), 0, class.Entry).Draw(t, "data")
+				written[i] = append(written[i], data)
+				batch, _ = tab.AppendEntry(batch, uint32(1+i), data)
+			}
+			if err := w.Append(uint32(1+i), batch); err != nil {
+				t.Fatal(err)
+			}
+			if rapid.Bool().Draw(t, "read") {
+				var err error
+				if raw, err = tab.Read(raw[:0], &cursors[i], 9); err != nil {
+					t.Fatal(err)
+				}
+				n := len(raw) / (2 + class.Entry)
+				first := int(cursors[i].Next) - n
+				for data := range class.Entries(raw) {
+					if !bytes.Equal(data, written[i][first]) {
+						t.Fatalf("entry %d of list %d = %x; want %x", first, 1+i, data, written[i][first])
+					}
+					first++
+				}
+				if read[i] += n; uint64(read[i])+cursors[i].Lost != uint64(len(written[i])) {
+					t.Fatalf("list %d: %d entries read and %d lost; want %d", 1+i, read[i], cursors[i].Lost, len(written[i]))
+				}
+			}
+		}
+		for _, neighbour := range []uint32{0, 3} {
+			class, _ := tab.Class(neighbour)
+			got, base := make([]byte, 9*class.Entry), int64(0)
+			_, base, _ = tab.ringOf(neighbour)
+			if _ = tab.Region().Read(uint64(base), got); !bytes.Equal(got, bytes.Repeat([]byte{0xee}, 9*class.Entry)) {
+				t.Fatalf("list %d was overwritten by another: %x", neighbour, got)
+			}
+		}
+	})
+}

@@ -25,6 +25,16 @@ type ringGeometry struct {
 	end    int64  // of the entries in a ring
 	mask   uint64 // Capacity-1 if that is a power of two
 	shift  int    // the stride is 1<<shift, or -1
+	sparse bool   // entries are written and read without their padding
+}
+
+// minSparse is the stride from which on the padding of a sized entry is worth to be
+// left out: labels and mirrors are a tenth of the longest report.
+const minSparse = 256
+
+// dataEnd is where the data of a sized entry ends; the rest of its stride is padding.
+func (k *ringGeometry) dataEnd(entry []byte) int {
+	return sizeLen + min(int(binary.LittleEndian.Uint16(entry)), k.Entry)
 }
 
 // offsetOf is the offset in the ring of the entry after head others.
@@ -59,6 +69,7 @@ func NewScheme(cfg Config) (*Scheme, error) {
 	for _, c := range cfg.Classes {
 		k := ringGeometry{Class: c, first: first, base: base, size: c.ring(), stride: c.stride(), shift: -1}
 		k.batch = cfg.Batch * k.stride
+		k.sparse = k.Sized && k.stride >= minSparse
 		k.end = int64(c.Capacity) * int64(k.stride)
 		if c.Capacity&(c.Capacity-1) == 0 {
 			k.mask = uint64(c.Capacity - 1)

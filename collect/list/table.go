@@ -70,6 +70,7 @@ type Writer struct {
 	// The list that was written last: usually it is the next one too.
 	list  uint32
 	class *ringGeometry
+	base  int64 // of the ring
 	head  *uint64
 	ring  []uint64
 }
@@ -87,6 +88,7 @@ func (w *Writer) selectList(list uint32) error {
 	if err != nil {
 		return err
 	}
+	w.base = base
 	w.list, w.class, w.head, w.ring = list, k, &w.t.heads[list], w.t.words[base/8:(base+k.size)/8]
 	return nil
 }
@@ -113,6 +115,9 @@ func (w *Writer) Append(list uint32, entries []byte) error {
 	head := region.Load(w.head)
 	at := uint64(k.offsetOf(head))
 	switch {
+	case k.sparse:
+		w.appendSparse(head, entries)
+		return nil
 	case len(entries) > k.batch || int64(at)+int64(len(entries)) > k.end:
 		return w.appendParts(list, head, entries)
 	case len(entries) == 64 && at%8 == 0: // a batch of 16 entries of 4 bytes
@@ -151,4 +156,23 @@ func (w *Writer) appendParts(list uint32, head uint64, entries []byte) error {
 		entries = entries[len(batch):]
 	}
 	return nil
+}
+
+// appendSparse is Append for sized entries that are mostly padding: that is not
+// written.
+func (w *Writer) appendSparse(head uint64, entries []byte) {
+	k := w.class
+	for len(entries) > 0 {
+		n := 0
+		for ; len(entries) > 0 && n < w.t.cfg.Batch; entries = entries[k.stride:] {
+			at := uint64(w.base + k.offsetOf(head+uint64(n)))
+			if err := w.t.mem.Write(at, entries[:k.dataEnd(entries)]); err != nil {
+				panic("list: a ring is outside of its region")
+			}
+			n++
+		}
+		head += uint64(n)
+		w.cell.CountWrites(n)
+		region.Publish(w.head, head)
+	}
 }
