@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -46,7 +47,11 @@ func largeChunk(n int) []byte {
 // are read, and nothing of them is overwritten.
 func TestListHoldsTwoLargeSlots(t *testing.T) {
 	f, plan, chunks := largeSlots(t)
-	c, err := NewInProcessCollector(plan.Memory(1472), time.Millisecond)
+	keyed, err := livestate.PlanFor(f, livestate.Sizes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewInProcessCollector(plan.Memory(1472), keyed, time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
