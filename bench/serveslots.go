@@ -63,7 +63,7 @@ func compareSlots(ctx context.Context) (results []Result, err error) {
 	return results, nil
 }
 
-// slotRun is what the analysis of some slots took, and what became of their flows.
+// slotRun is what the analysis of some slots took, and its result.
 type slotRun struct {
 	assembly, analysis, storing time.Duration // of CPU
 	hops                        uint64        // in records

@@ -100,9 +100,7 @@ func orderChain(ports *Ports, list []Sighting, copied *[maxChain]Sighting) bool 
 		return false
 	}
 	if !inOrder || n > 1 && sorted[0] != 0 {
-		for i := range list {
-			copied[i] = list[i]
-		}
+		copy(copied[:], list)
 		for i := range list {
 			list[i] = copied[sorted[i]]
 		}

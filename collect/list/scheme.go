@@ -28,8 +28,8 @@ type ringGeometry struct {
 	sparse bool   // entries are written and read without their padding
 }
 
-// minSparse is the stride from which on the padding of a sized entry is worth to be
-// left out: labels and mirrors are a tenth of the longest report.
+// minSparse is the stride from which on it pays not to move the padding of a sized
+// entry: labels and mirrors are a tenth of the longest report.
 const minSparse = 256
 
 // dataEnd is where the data of a sized entry ends; the rest of its stride is padding.
