@@ -30,7 +30,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	cfg := small(1)
 	cfg.Rate, cfg.Load, cfg.TraceMemory = model.Gbps, cfg.Load/4, 256*model.KiB // packets are not what memory is for
 	bounds := embedded.DefaultConfig()
-	bounds.Memory, bounds.MaxSize, bounds.CacheSize = 64*model.MiB, 16*model.MiB, 2*model.MiB
+	bounds.Memory, bounds.MaxSize, bounds.CacheSize = 64*model.MiB, 8*model.MiB, 2*model.MiB
+	bounds.NumberedFlows = 1000
 	s, err := embedded.Open(filepath.Join(t.TempDir(), "weft.duckdb"), bounds)
 	if err != nil {
 		t.Fatal(err)

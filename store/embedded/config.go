@@ -33,6 +33,10 @@ type Config struct {
 	// CacheSize is the memory for the newest records, which answers queries about
 	// recent times without DuckDB. 0 means none.
 	CacheSize model.Bytes
+	// NumberedFlows limits the flows whose numbers are in memory, at some 300 bytes
+	// each with the columns of a batch. A fabric with more in each slot writes their
+	// texts again.
+	NumberedFlows int
 	// Memory is the memory limit of DuckDB for its cache and for queries.
 	Memory model.Bytes
 	// Threads is the number of cores that DuckDB may use. 0 means all.
@@ -55,8 +59,11 @@ func DefaultConfig() Config {
 		Readers:   max(2, runtime.NumCPU()/2),
 		Waiting:   32,
 		CacheSize: 256 * model.MiB,
-		Memory:    512 * model.MiB,
-		Threads:   max(1, runtime.NumCPU()/2), // the other half is for ingest and the API
+
+		NumberedFlows: 1 << 17,
+
+		Memory:  512 * model.MiB,
+		Threads: max(1, runtime.NumCPU()/2), // the other half is for ingest and the API
 	}
 }
 
@@ -100,6 +107,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("store: waiting %d, want 0 or more", c.Waiting)
 	case c.CacheSize < 0:
 		return fmt.Errorf("store: cache size %v, want 0 (none) or more", c.CacheSize)
+	case c.NumberedFlows < 1:
+		return fmt.Errorf("store: numbered flows %d, want at least 1", c.NumberedFlows)
 	case c.Memory < minMemory:
 		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, minMemory)
 	case c.Threads < 0:

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -19,7 +18,7 @@ type flowIDs struct {
 	flows []numberedFlow
 	paths map[string]*numberedPath // by appendPath
 
-	most               int // of flows in memory; see maxNumbered
+	most               int // of flows in memory
 	nextFlow, nextPath int64
 	// What this batch added, to be appended with it.
 	newFlows []numberedFlow
@@ -42,19 +41,14 @@ type numberedPath struct {
 	switches []string
 }
 
-// maxNumbered limits the flows in memory, at some 300 bytes each with the columns of
-// a batch. A fabric with more in each slot writes their texts again. There are fewer
-// paths than flows.
-const (
-	maxNumbered  = 1 << 17
-	flowsPerPath = 8
-)
+// flowsPerPath is how many times fewer paths than flows are in memory.
+const flowsPerPath = 8
 
 // reset forgets all numbers. Those up to the given ones are used.
 func (n *flowIDs) reset(lastFlow, lastPath int64) {
 	*n = flowIDs{
 		index: map[model.FlowKey]int32{}, paths: map[string]*numberedPath{},
-		most: cmp.Or(n.most, maxNumbered), nextFlow: lastFlow + 1, nextPath: lastPath + 1,
+		most: n.most, nextFlow: lastFlow + 1, nextPath: lastPath + 1,
 	}
 }
 

@@ -96,6 +96,7 @@ func (s *Store) loadFlowIDs(ctx context.Context) error {
 	if err := s.writer.QueryRowContext(ctx, query).Scan(&flow, &path); err != nil {
 		return err
 	}
+	s.flowIDs.most = s.cfg.NumberedFlows
 	s.flowIDs.reset(flow, path)
 	s.flowTexts.reset()
 	return s.flowBatch.register(s)
