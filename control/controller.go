@@ -169,6 +169,7 @@ type Controller struct {
 	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
 	recentLosses  recentLosses
 	reducer       *flowreduce.Reducer
+	slotRecords   slotRecords
 	tracedFlows   map[model.FlowKey]model.Time // when a packet of theirs was traced
 	jobAddrs      map[model.Addr][]int         // jobs that own an address, by index
 	liveness      livenessTable

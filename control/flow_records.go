@@ -2,6 +2,7 @@ package control
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/control/flowwatch"
@@ -9,32 +10,50 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
+// slotRecords are the records of one slot before they are reduced. Their memory is
+// used again, because most of them are not stored.
+type slotRecords struct {
+	list []record.FlowSlot
+	// hops are the paths of this slot, and those of the slot before, which the reducer
+	// still has.
+	hops, last []record.FlowHop
+}
+
 // flowRecords adds records of the flows of a slot, each with its path, as far as they
 // are stored one by one: see package flowreduce.
 func (c *Controller) flowRecords(s *flowwatch.Slot) {
-	first := len(c.batch.Flows)
+	m := &c.slotRecords
+	m.hops, m.last = m.last[:0], m.hops
+	clear(m.list)
+	m.list = m.list[:0]
+	at := c.wallTime(s.Start())
 	for f := range s.Flows() {
-		r := record.FlowSlot{
-			Time: c.wallTime(s.Start()), Slot: s.Length, Flow: f.Key, Exact: f.Exact, Packets: f.Packets, Bytes: f.Bytes,
-			Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst),
-		}
+		first := len(m.hops)
 		for _, h := range f.Hops {
-			r.Path = append(r.Path, record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets})
+			m.hops = append(m.hops, record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets})
 		}
-		c.batch.Flows = append(c.batch.Flows, r)
+		m.list = append(m.list, record.FlowSlot{
+			Time: at, Slot: s.Length, Flow: f.Key, Exact: f.Exact, Packets: f.Packets, Bytes: f.Bytes,
+			Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst), Path: m.hops[first:len(m.hops):len(m.hops)],
+		})
 	}
-	c.reduceFlows(s, first)
+	c.storeFlows(s, m.list)
 }
 
-// reduceFlows reduces the flows of a slot, which are those of the batch from an index
-// on.
-func (c *Controller) reduceFlows(s *flowwatch.Slot, first int) {
+// storeFlows adds the records of a slot to the batch that are stored one by one, and
+// sums of the others. The records and their paths are copied.
+func (c *Controller) storeFlows(s *flowwatch.Slot, list []record.FlowSlot) {
 	var referred map[model.FlowKey]bool
-	if len(c.batch.Flows)-first > c.cfg.Reduction.Keep {
+	if len(list) > c.cfg.Reduction.Keep {
 		referred = c.referredFlows(s)
 	}
-	kept, counters := c.reducer.Reduce(c.batch.Flows[first:], c.batch.Counters, func(r *record.FlowSlot) bool { return referred[r.Flow] })
-	c.batch.Flows, c.batch.Counters = append(c.batch.Flows[:first], kept...), counters
+	var kept []record.FlowSlot
+	kept, c.batch.Counters = c.reducer.Reduce(list, c.batch.Counters, func(r *record.FlowSlot) bool { return referred[r.Flow] })
+	c.batch.Flows = slices.Grow(c.batch.Flows, len(kept))
+	for i := range kept {
+		kept[i].Path = slices.Clone(kept[i].Path)
+		c.batch.Flows = append(c.batch.Flows, kept[i])
+	}
 }
 
 // referredFlows are the flows that findings of a slot and open incidents refer to,

@@ -45,13 +45,22 @@ func TestReferredFlowsAreStored(t *testing.T) {
 	slot := func() map[int]bool {
 		c.batch.Reset()
 		c.batch.Flows = append(c.batch.Flows, record.FlowSlot{}) // of another slot
+		var list []record.FlowSlot
+		hops := make([]record.FlowHop, flows)
 		for i := range flows {
-			c.batch.Flows = append(c.batch.Flows, record.FlowSlot{Time: c.wallTime(c.now), Flow: key(i), Src: "h1", Dst: "h2", Bytes: uint64(100 + i), Exact: true})
+			hops[i].Packets = uint64(i)
+			list = append(list, record.FlowSlot{
+				Time: c.wallTime(c.now), Flow: key(i), Src: "h1", Dst: "h2", Bytes: uint64(100 + i), Exact: true, Path: hops[i : i+1],
+			})
 		}
-		c.reduceFlows(s, 1)
+		c.storeFlows(s, list)
+		clear(hops) // their memory is used again
 		stored := map[int]bool{}
 		for _, r := range c.batch.Flows[1:] {
 			stored[int(r.Flow.SrcPort)] = true
+			if len(r.Path) != 1 || r.Path[0].Packets != uint64(r.Flow.SrcPort) {
+				t.Errorf("flow %d is stored with path %v; want its own", r.Flow.SrcPort, r.Path)
+			}
 			if !r.Partial {
 				t.Errorf("flow %d of a slot that is not complete does not say so", r.Flow.SrcPort)
 			}

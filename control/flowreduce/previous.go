@@ -24,8 +24,8 @@ func (p *previous) forget() {
 	p.records = p.records[:0]
 }
 
-// remember replaces the slot. Records are copied, their paths are not: they do not
-// change.
+// remember replaces the slot. Records are copied, their paths are not: the caller keeps
+// them for one more slot.
 func (p *previous) remember(slot []record.FlowSlot, kept []bool) {
 	p.known = true
 	clear(p.records)

@@ -74,7 +74,8 @@ type rank struct {
 // Reduce removes the flows of a slot that need not be stored one by one, in place,
 // and appends flows of the slot before that ended and were not stored. Sums of all
 // removed flows are appended to counters when their second has ended. must reports
-// whether a flow is to be kept in any case. Records are of one slot, each flow once.
+// whether a flow is to be kept in any case. Records are of one slot, each flow once;
+// their paths must not change before the call for the next slot has returned.
 func (r *Reducer) Reduce(slot []record.FlowSlot, counters []record.Counter, must func(*record.FlowSlot) bool) ([]record.FlowSlot, []record.Counter) {
 	if len(slot) > 0 {
 		counters = r.sums.advance(slot[0].Time, counters)

@@ -58,6 +58,8 @@ type Stats struct {
 	Late         uint64 // flowsets of a slot that was already analysed
 	Inconsistent uint64 // of another slot length, or from a clock that is far ahead
 	Undecoded    uint64 // flowsets not decoded, to keep to the memory limit
+	// FlowHops are the records of flows at switches that were analysed.
+	FlowHops uint64
 	// UndecodedFlows are in flowsets that were decoded in part: switches counted them,
 	// and no record has them.
 	UndecodedFlows uint64
@@ -75,7 +77,7 @@ type Watch struct {
 	wall   model.Time
 	most   []flowset.Counts // by node: what its ports can carry in a slot
 
-	undecoded, undecodedFlows uint64
+	undecoded, undecodedFlows, flowHops uint64
 }
 
 // New makes a watch without reports.
@@ -201,6 +203,7 @@ func (w *Watch) decodeSlot() *Slot {
 		s.Decoded = flows.NetDecode(held, w.cfg.Decode, guides...)
 	}
 	for i := range s.Decoded {
+		w.flowHops += uint64(len(s.Decoded[i].Records))
 		w.undecodedFlows += uint64(s.Decoded[i].Undecoded)
 		w.clearUnknownPorts(&s.Decoded[i])
 	}
@@ -228,6 +231,6 @@ func (w *Watch) NotDue(most uint64) uint64 { return w.gather.notDue(most) }
 func (w *Watch) Stats() Stats {
 	return Stats{
 		Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd, Undecoded: w.undecoded,
-		UndecodedFlows: w.undecodedFlows,
+		FlowHops: w.flowHops, UndecodedFlows: w.undecodedFlows,
 	}
 }
