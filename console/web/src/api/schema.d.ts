@@ -335,6 +335,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ports/now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Newest state of every switch port, from the collector's memory */
+        get: operations["get-ports-now"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ports/now/{node}/{port}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Newest state of one switch port, from the collector's memory */
+        get: operations["get-port-now"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/ports/{node}/{port}": {
         parameters: {
             query?: never;
@@ -1038,6 +1072,8 @@ export interface components {
              * @description Items beyond the limit that no other page contains
              */
             omitted?: number;
+            /** @description Slots of this page had more flows than are stored; the others are in the counters of reduced flows */
+            partial?: boolean;
             /**
              * Format: int64
              * @description Records read for this page
@@ -1768,6 +1804,67 @@ export interface components {
             /** Format: int64 */
             unknown_nodes: number;
         };
+        PortNow: {
+            /** Format: double */
+            age_ms: number;
+            /**
+             * Format: int64
+             * @description Packets that found no buffer, since the switch started
+             */
+            discards: number;
+            /** @description Interface name, e.g. Ethernet8 */
+            interface?: string;
+            /**
+             * Format: int64
+             * @description Since the state before
+             */
+            load_bps: number;
+            /**
+             * Format: double
+             * @description Share of the link rate, 0 to 1
+             */
+            load_share: number;
+            /**
+             * Format: int64
+             * @description In the fullest queue
+             */
+            max_queue_bytes: number;
+            node: string;
+            /** @description Priorities that are paused at this instant */
+            paused_classes: number[];
+            /**
+             * Format: int64
+             * @description Paused by PFC since the switch started
+             */
+            paused_ns: number;
+            /**
+             * Format: double
+             * @description Share of time paused by PFC since the state before, 0 to 1
+             */
+            paused_share: number;
+            /** @description Node at the other end */
+            peer?: string;
+            /**
+             * Format: int32
+             * @description Port number, from 1; in a request, alternative to interface
+             */
+            port?: number;
+            /**
+             * Format: int64
+             * @description In all queues of the port
+             */
+            queue_bytes: number;
+            /**
+             * Format: int64
+             * @description Since the switch started
+             */
+            sent_bytes: number;
+            /**
+             * Format: date-time
+             * @description By the switch's clock
+             */
+            time: string;
+        };
         PortPoint: {
             /** Format: int64 */
             latency_ns: number;
@@ -1870,6 +1967,17 @@ export interface components {
             port: number;
             /** Format: int64 */
             queue_bytes: number;
+        };
+        PortsNow: {
+            /** @description Ports without a state: their switch wrote none, or other states overwrote it */
+            missing: components["schemas"]["PortRef"][];
+            /** @description By node, then port */
+            ports: components["schemas"]["PortNow"][];
+            /**
+             * Format: date-time
+             * @description The fabric's time
+             */
+            time: string;
         };
         Probe: {
             /** Format: int64 */
@@ -3217,6 +3325,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Heatmap"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-ports-now": {
+        parameters: {
+            query?: {
+                /** @description Only ports of this switch */
+                node?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortsNow"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-port-now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+                /** @description Port number or interface name, e.g. 3 or Ethernet8 */
+                port: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortNow"];
                 };
             };
             /** @description Error */
