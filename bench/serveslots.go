@@ -97,7 +97,7 @@ func (s *slotFabric) analyse(ctx context.Context, slots int) (r slotRun, err err
 		}
 	}()
 	cfg := control.DefaultConfig(topo.NewIntent(s.routes))
-	cfg.Passive, cfg.Epoch = true, storeBegin
+	cfg.Passive, cfg.Epoch, cfg.Flows.Memory = true, storeBegin, 4*model.GiB
 	measured, before := false, control.Stats{}
 	out := control.Output{Records: func(b *record.Batch) {
 		if !measured {

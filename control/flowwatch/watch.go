@@ -60,8 +60,8 @@ type Stats struct {
 	Undecoded    uint64 // flowsets not decoded, to keep to the memory limit
 	// FlowHops are the records of flows at switches that were analysed.
 	FlowHops uint64
-	// UndecodedFlows are in flowsets that were decoded in part: switches counted them,
-	// and no record has them.
+	// UndecodedFlows are in flowsets that were decoded in part, or dropped while they
+	// waited: switches counted them, and no record has them.
 	UndecodedFlows uint64
 }
 
@@ -187,6 +187,7 @@ func (w *Watch) decodeSlot() *Slot {
 	var held []*flows.Flowset
 	for _, fs := range sets {
 		if fs.Dropped() {
+			w.undecodedFlows += uint64(fs.Counts.Flows)
 			missing = append(missing, sourceOf(fs))
 		} else {
 			held = append(held, fs)
@@ -195,6 +196,7 @@ func (w *Watch) decodeSlot() *Slot {
 	held, excess := flows.FitDecode(held, w.cfg.Memory/2)
 	w.undecoded += uint64(len(excess))
 	for _, fs := range excess {
+		w.undecodedFlows += uint64(fs.Counts.Flows)
 		missing = append(missing, sourceOf(fs))
 	}
 	if len(held) > 0 {
