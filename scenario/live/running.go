@@ -219,6 +219,13 @@ func (r *Running) RunUntil(ctx context.Context, t time.Duration) error {
 	if r.done.Load() {
 		return errors.New("live: the scenario has ended")
 	}
+	stopped := func() error {
+		r.cancel()
+		return fmt.Errorf("stopped at %v of %v: %w", time.Duration(r.sim.Time()), r.Duration(), ctx.Err())
+	}
+	if ctx.Err() != nil { // a short run may end before it notices
+		return stopped()
+	}
 	select {
 	case r.targets <- engine.Of(t):
 	case err := <-r.ended:
@@ -229,8 +236,7 @@ func (r *Running) RunUntil(ctx context.Context, t time.Duration) error {
 	case err := <-r.reached:
 		return errors.Join(err, r.core.Writer.Flush(context.WithoutCancel(ctx)))
 	case <-ctx.Done():
-		r.cancel()
-		return errors.Join(fmt.Errorf("stopped at %v of %v: %w", time.Duration(r.sim.Time()), r.Duration(), ctx.Err()), <-r.reached)
+		return errors.Join(stopped(), <-r.reached)
 	}
 }
 
