@@ -19,7 +19,16 @@ import (
 // TestBrowser tests the console with Chromium against a demo: every view, an incast
 // injected by clicking and its diagnosis, accessibility, and the frame times of a
 // large fabric. WEFT_SHOTS keeps screenshots in a folder.
-func TestBrowser(t *testing.T) {
+func TestBrowser(t *testing.T) { runBrowser(t, "test/browser.mjs") }
+
+// TestLargeFabricInBrowser tests the map of a fat-tree of k=32, with a console that a
+// demo serves: pods are collapsed, what is drawn is bounded, a click expands a pod,
+// incidents are visible, and the map moves while states arrive.
+func TestLargeFabricInBrowser(t *testing.T) { runBrowser(t, "test/large.mjs") }
+
+// runBrowser runs a script with the address of a demo.
+func runBrowser(t *testing.T, script string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser takes a while")
 	}
@@ -42,7 +51,7 @@ func TestBrowser(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 8*time.Minute)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	args := []string{"test/browser.mjs", "http://" + s.Addr().String() + "/"}
+	args := []string{script, "http://" + s.Addr().String() + "/"}
 	if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
 		args = append(args, shots)
 	}

@@ -39,7 +39,12 @@ export interface Selection {
   node?: string;
   port?: number;
   pod?: number;
+  bundle?: Half;
 }
+
+/** Alarms has the severity of the worst open incident in a pod or a box of the top tier, by its id. */
+export type Alarms = ReadonlyMap<number, string>;
+export const noAlarms: Alarms = new Map();
 
 export interface Palette {
   panel: string;
@@ -77,12 +82,24 @@ export function ramp(dark: boolean, n = shades): string[] {
 /** queueHeat maps a queue to 0 to 1 on a logarithmic scale: 1 kB is 0, 2 MB is 1. */
 export const queueHeat = (queue: number) => (queue < 1000 ? 0 : Math.min(1, Math.log10(queue / 1000) / 3.3));
 
+/** Values are what is drawn of a port, or of several. */
+interface Values {
+  age: number;
+  load: number;
+  queue: number;
+  paused: number;
+  lost: number;
+}
+
 export class Painter {
   private colours: string[] = [];
   private dark: boolean | undefined;
   private readonly buckets: Half[][] = Array.from({ length: shades }, () => []);
+  /** drawn is the number of elements of the last drawing: nodes, cells of boxes, halves of links. */
+  drawn = 0;
 
-  draw(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, high: Highlight, hover: Selection, chosen: Selection, size: { w: number; h: number; ratio: number }): void {
+  draw(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, high: Highlight, alarms: Alarms, hover: Selection, chosen: Selection, size: { w: number; h: number; ratio: number }): void {
+    this.drawn = 0;
     if (this.dark !== t.dark) [this.dark, this.colours] = [t.dark, ramp(t.dark)];
     const k = size.ratio;
     c.setTransform(k, 0, 0, k, 0, 0);
@@ -92,14 +109,15 @@ export class Painter {
     const view = { x1: cam.x, y1: cam.y, x2: cam.x + size.w / cam.scale, y2: cam.y + size.h / cam.scale };
     const seen = (x1: number, y1: number, x2: number, y2: number) =>
       Math.max(x1, x2) >= view.x1 && Math.min(x1, x2) <= view.x2 && Math.max(y1, y2) >= view.y1 && Math.min(y1, y2) <= view.y2;
-    for (const p of l.pods) if (p.id >= 0 && seen(p.x, p.y, p.x + p.w, p.y + p.h)) this.pod(c, p, f, l, cam, t, hover.pod === p.id);
+    for (const list of [l.pods, l.groups]) for (const p of list) if (p.id !== -1 && seen(p.x, p.y, p.x + p.w, p.y + p.h)) this.pod(c, p, f, cam, t, high, alarms.get(p.id), hover.pod === p.id);
     this.halo(c, l, t, high, cam);
     this.links(c, l, f, cam, t, seen);
     this.drawPath(c, l, high.path, t.path, cam, []);
     this.drawPath(c, l, high.cycle, t.cycle, cam, [7 / cam.scale, 4 / cam.scale]);
     this.marks(c, l, f, cam, t, seen);
+    this.ring(c, hover.bundle, cam, t);
     for (const p of [hover.port, chosen.port]) this.ring(c, p === undefined ? undefined : l.halves[p], cam, t);
-    for (const s of l.spots) if (!s.hidden && seen(s.x - s.w, s.y - s.h, s.x + s.w, s.y + s.h)) this.node(c, s, f, cam, t, high, hover.node === s.node.name || chosen.node === s.node.name);
+    for (const s of l.visible) if (seen(s.x - s.w, s.y - s.h, s.x + s.w, s.y + s.h)) this.node(c, s, f, cam, t, high, hover.node === s.node.name || chosen.node === s.node.name);
     this.tiers(c, l, cam, t, k);
   }
 
@@ -107,12 +125,13 @@ export class Painter {
     for (const b of this.buckets) b.length = 0;
     const paused: Half[] = [];
     const silent: Half[] = [];
-    for (const h of l.halves) {
-      if (!h || h.hidden || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
-      const i = h.port.index;
-      if (f.age[i]! < 0) silent.push(h);
-      else if (f.now.paused[i]! > 0.02) paused.push(h);
-      else this.buckets[Math.min(shades - 1, Math.floor(f.now.load[i]! * shades))]!.push(h);
+    for (const h of l.shown) {
+      if (!seen(h.x1, h.y1, h.x2, h.y2)) continue;
+      this.drawn++;
+      const v = this.read(h, f);
+      if (v.age < 0) silent.push(h);
+      else if (v.paused > 0.02) paused.push(h);
+      else this.buckets[Math.min(shades - 1, Math.floor(v.load * shades))]!.push(h);
     }
     const least = 1 / cam.scale;
     const stroke = (list: Half[], colour: string, width: number) => {
@@ -130,19 +149,36 @@ export class Painter {
     };
     c.lineCap = 'butt';
     stroke(silent, t.line, least);
-    const many = l.halves.length > 1500;
+    const many = l.shown.length > 1500;
     this.buckets.forEach((list, i) => {
       if (many) c.globalAlpha = i < shades / 4 ? 0.3 : i < shades / 2 ? 0.6 : 1; // emphasize busy links
       stroke(list, this.colours[i]!, this.wide(i / shades, least));
     });
     c.globalAlpha = 1;
     for (const h of paused) {
-      const i = h.port.index;
-      const load = f.now.load[i]!;
-      c.setLineDash([3 + 6 * (1 - f.now.paused[i]!), 2 + 5 * f.now.paused[i]!]);
-      stroke([h], t.path, Math.max(this.wide(load, least), 2.2));
+      const v = this.read(h, f);
+      c.setLineDash([3 + 6 * (1 - v.paused), 2 + 5 * v.paused]);
+      stroke([h], t.path, Math.max(this.wide(v.load, least), 2.2));
     }
     c.setLineDash([]);
+  }
+
+  /** read returns the values of a port, or of a bundle: of its busiest port, deepest queue and longest pause, and the sum of losses. The result is reused. */
+  read(h: Half, f: Frames): Values {
+    const v = this.values;
+    [v.age, v.load, v.queue, v.paused, v.lost] = [-1, 0, 0, 0, 0];
+    if (!h.ports) this.gather(v, h.port.index, f);
+    else for (const i of h.ports) this.gather(v, i, f);
+    return v;
+  }
+  private readonly values: Values = { age: -1, load: 0, queue: 0, paused: 0, lost: 0 };
+
+  private gather(v: Values, i: number, f: Frames): void {
+    v.age = Math.max(v.age, f.age[i]!);
+    v.load = Math.max(v.load, f.now.load[i]!);
+    v.queue = Math.max(v.queue, f.now.queue[i]!);
+    v.paused = Math.max(v.paused, f.now.paused[i]!);
+    v.lost += f.now.lost[i]!;
   }
 
   private wide(load: number, least: number): number {
@@ -152,13 +188,11 @@ export class Painter {
   /** marks draws queues, pauses and losses at their ports. */
   private marks(c: Pen, l: Layout, f: Frames, cam: Camera, t: Palette, seen: (a: number, b: number, x: number, y: number) => boolean): void {
     const least = Math.max(1, 0.55 / cam.scale);
-    for (const h of l.halves) {
-      if (!h || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
-      const i = h.port.index;
-      const hot = queueHeat(f.now.queue[i]!);
-      const paused = f.now.paused[i]!;
-      const lost = f.now.lost[i]!;
-      if (h.hidden || (hot <= 0 && paused <= 0.02 && lost < 0.5)) continue;
+    for (const h of l.shown) {
+      if (!seen(h.x1, h.y1, h.x2, h.y2)) continue;
+      const { queue, paused, lost } = this.read(h, f);
+      const hot = queueHeat(queue);
+      if (hot <= 0 && paused <= 0.02 && lost < 0.5) continue;
       const [dx, dy] = unit(h);
       if (hot > 0) {
         const r = (2 + 5 * hot) * least;
@@ -210,7 +244,7 @@ export class Painter {
     c.beginPath();
     for (const p of high.links) {
       const h = l.halves[p];
-      if (!h || h.hidden) continue;
+      if (!h) continue;
       c.moveTo(h.x1, h.y1);
       c.lineTo(h.x2, h.y2);
     }
@@ -224,7 +258,7 @@ export class Painter {
     c.strokeStyle = c.fillStyle = colour;
     for (const p of ports) {
       const h = l.halves[p];
-      if (!h || h.hidden) continue;
+      if (!h) continue;
       const x = h.x1 + (h.x2 - h.x1) * 2;
       const y = h.y1 + (h.y2 - h.y1) * 2;
       const [dx, dy] = unit(h);
@@ -246,7 +280,7 @@ export class Painter {
   }
 
   private ring(c: Pen, h: Half | undefined, cam: Camera, t: Palette): void {
-    if (!h || h.hidden) return;
+    if (!h) return;
     c.strokeStyle = t.accent;
     c.lineWidth = 2 / cam.scale;
     const [dx, dy] = unit(h);
@@ -260,6 +294,7 @@ export class Painter {
   }
 
   private node(c: Pen, s: Spot, f: Frames, cam: Camera, t: Palette, high: Highlight, bold: boolean): void {
+    this.drawn++;
     const health = f.health.get(s.node.name)?.health ?? 'unknown';
     const host = s.node.tier === 0;
     const marked = high.nodes.has(s.node.name);
@@ -295,10 +330,10 @@ export class Painter {
     c.fillText(whole + s.node.name, s.x, s.y + 0.5, s.w - 2);
   }
 
-  private pod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Palette, bold: boolean): void {
+  private pod(c: Pen, p: Pod, f: Frames, cam: Camera, t: Palette, high: Highlight, alarm: string | undefined, bold: boolean): void {
     c.fillStyle = t.raised;
-    c.strokeStyle = bold ? t.accent : t.line;
-    c.lineWidth = Math.max(1, (bold ? 1.6 : 0.7) / cam.scale);
+    c.strokeStyle = alarm ? (alarm === 'critical' ? t.critical : t.warning) : bold ? t.accent : t.line;
+    c.lineWidth = Math.max(1, (alarm ? 2.4 : bold ? 1.6 : 0.7) / cam.scale);
     c.beginPath();
     c.roundRect(p.x, p.y, p.w, p.h, 8);
     c.fill();
@@ -308,43 +343,49 @@ export class Painter {
     c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'left';
     c.textBaseline = 'top';
-    // Links end at the upper edge of a collapsed pod, so its name is at the lower one.
-    if (p.folded ? px * 4 < p.w : px < 17) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.folded ? p.y + p.h - px - 4 : p.y + 6);
-    if (p.folded) this.foldedPod(c, p, f, l, cam, t, p.h - px - 18);
+    // Links end at the upper edge of a collapsed pod, so its name is at the lower one. A
+    // narrow one has only its number, and a low one no name, so that its cells are visible.
+    const narrow = p.folded && px * 4 >= p.w;
+    const title = narrow && p.id >= 0 ? String(p.id) : `${p.id < 0 ? '' : p.folded ? '▸ ' : '▾ '}${p.title}`;
+    const named = p.folded ? px * 2 < p.w && px + 18 < p.h * 0.8 : px < 17;
+    if (named) c.fillText(title + (alarm ? (alarm === 'critical' ? ' ▲' : ' ◆') : ''), p.x + 7, p.folded ? p.y + p.h - px - 4 : p.y + 6, p.w - 12);
+    if (p.folded) this.box(c, p, f, cam, t, high, p.h - (named ? px : 0) - 18);
   }
 
-  /** foldedPod draws each switch of a collapsed pod as a cell with the values of its busiest port. */
-  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Palette, room: number): void {
-    const rows = [...new Set(p.spots.filter((s) => s.node.tier > 0).map((s) => s.node.tier))].sort((a, b) => b - a);
-    const high = room / rows.length;
-    rows.forEach((tier, j) => {
-      const list = p.spots.filter((s) => s.node.tier === tier);
+  /** box draws each switch of a box as a cell with the values of its busiest port. */
+  private box(c: Pen, p: Pod, f: Frames, cam: Camera, t: Palette, mark: Highlight, room: number): void {
+    const high = room / p.rows.length;
+    p.rows.forEach((list, j) => {
       const w = (p.w - 16) / list.length;
       list.forEach((s, i) => {
-        let load = 0;
-        let hot = 0;
-        let lost = 0;
-        let paused = 0;
-        for (const q of s.node.ports) {
-          const n = f.ports.find(s.node.name, q.port)!.index;
-          if (l.halves[n]) [load, hot, lost, paused] = [Math.max(load, f.now.load[n]!), Math.max(hot, queueHeat(f.now.queue[n]!)), lost + f.now.lost[n]!, Math.max(paused, f.now.paused[n]!)];
-        }
+        this.drawn++;
+        const v = this.values;
+        [v.load, v.queue, v.paused, v.lost] = [0, 0, 0, 0];
+        for (let n = s.first; n < s.first + s.node.ports.length; n++) this.gather(v, n, f);
+        const hot = queueHeat(v.queue);
         const x = p.x + 8 + i * w;
         const y = p.y + 10 + j * high;
-        c.fillStyle = this.colours[Math.min(shades - 1, Math.floor(shades * load))]!;
+        c.fillStyle = this.colours[Math.min(shades - 1, Math.floor(shades * v.load))]!;
         c.fillRect(x + 1, y + 1, w - 2, high - 4);
         if (hot > 0) {
           c.fillStyle = t.text;
           c.fillRect(x + 1, y + 1 + (high - 4) * (1 - hot), Math.min(3, w / 4), (high - 4) * hot);
         }
         const health = f.health.get(s.node.name)?.health;
-        const mark = lost >= 0.5 ? '✕' : paused > 0.02 ? '‖' : health === 'failed' ? '▲' : health === 'degraded' ? '◆' : '';
-        if (mark && high * cam.scale > 7) {
+        const sign = v.lost >= 0.5 ? '✕' : v.paused > 0.02 ? '‖' : health === 'failed' ? '▲' : health === 'degraded' ? '◆' : '';
+        if (sign && high * cam.scale > 7) {
           c.fillStyle = t.text;
           c.font = `bold ${Math.min(high * 0.5, w * 0.8)}px system-ui, sans-serif`;
           c.textAlign = 'center';
           c.textBaseline = 'middle';
-          c.fillText(mark, x + w / 2, y + high / 2 - 1);
+          c.fillText(sign, x + w / 2, y + high / 2 - 1);
+        }
+        if (mark.nodes.has(s.node.name)) {
+          c.strokeStyle = t.warning;
+          c.lineWidth = 2 / cam.scale;
+          c.beginPath();
+          c.roundRect(x, y, w, high - 2, 2);
+          c.stroke();
         }
       });
     });

@@ -26,11 +26,18 @@ export const nodeOf = (location: string) => /^[^\s:>]+/.exec(location)?.[0] ?? '
 /** Ports indexes all ports of a fabric. */
 export class Ports {
   readonly list: Port[] = [];
+  readonly first: number[] = []; // index of a node's first port, by position of the node; its others follow
+  readonly from: number[] = []; // position of a port's node, by index of the port
+  readonly to: number[] = []; // position of its peer; -1: not in the topology
   private readonly byKey = new Map<string, number>();
 
   constructor(t: Topology) {
-    for (const n of t.nodes) {
+    const at = new Map(t.nodes.map((n, i) => [n.name, i]));
+    for (const [i, n] of t.nodes.entries()) {
+      this.first.push(this.list.length);
       for (const p of n.ports) {
+        this.from.push(i);
+        this.to.push(at.get(p.peer) ?? -1);
         this.byKey.set(portKey(n.name, p.port), this.list.length);
         this.byKey.set(portKey(n.name, p.interface), this.list.length);
         this.list.push({ index: this.list.length, node: n.name, port: p.port, interface: p.interface, peer: p.peer, peerPort: p.peer_port, rate: p.rate_bps });
