@@ -362,7 +362,11 @@ func FuzzIntake(f *testing.F) {
 			in.HandleDatagram(0, peer, d, sink, nil)
 		}
 		st := in.Stats()
-		if st.Reports != st.Stored+st.Duplicate+st.Stale {
+		sum := st.Stored + st.Duplicate + st.Stale + st.Denied
+		for _, n := range st.Refused {
+			sum += n
+		}
+		if st.Reports != sum {
 			t.Fatalf("counts do not add up after %x, %x: %+v", a, b, st)
 		}
 	})
