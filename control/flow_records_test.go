@@ -1,6 +1,7 @@
 package control
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -84,4 +85,41 @@ func TestReferredFlowsAreStored(t *testing.T) {
 	if len(want) != 0 {
 		t.Errorf("the sums of the first second are %+v; %v are missing", c.batch.Counters, want)
 	}
+}
+
+// TestRecordsOfASlotTakeTheirMemory: what is held between two slots that are reduced
+// is within the row of the memory table, which allows 580 bytes for a flow at a switch.
+func TestRecordsOfASlotTakeTheirMemory(t *testing.T) {
+	c := evidenceBed(t)
+	c.cfg.Reduction.Keep = 100
+	var err error
+	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.jobOf); err != nil {
+		t.Fatal(err)
+	}
+	const flows = 100_000
+	live := func() uint64 {
+		c.batch = record.Batch{}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := live()
+	for n := range 3 {
+		m := &c.slotRecords
+		m.hops, m.last = m.last[:0], m.hops
+		m.list = m.list[:0]
+		for i := range flows {
+			m.hops = append(m.hops, record.FlowHop{Switch: "tor0", Packets: 1})
+			m.list = append(m.list, record.FlowSlot{
+				Time: c.wallTime(model.Time(n)), Flow: model.FlowKey{Src: model.Addr4(uint32(i)), Proto: model.UDP},
+				Src: "h0", Dst: "h1", Bytes: uint64(i), Path: m.hops[i : i+1 : i+1],
+			})
+		}
+		c.storeFlows(&flowwatch.Slot{}, m.list)
+	}
+	if each := float64(live()-before) / flows; each > 580 || each < 100 {
+		t.Errorf("%.0f bytes for each flow of a slot; want at most 580, and no fewer than its record", each)
+	}
+	runtime.KeepAlive(c)
 }

@@ -39,7 +39,7 @@ type sum struct {
 // advance ends the second before a time.
 func (s *sums) advance(at time.Time, counters []record.Counter) []record.Counter {
 	begin := at.Truncate(time.Second)
-	if begin.Equal(s.begin) {
+	if s.byName != nil && begin.Equal(s.begin) { // a clock may begin at the zero time
 		return counters
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {

@@ -45,13 +45,14 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"newest states of ports", "dta.port_memory", f.keyed.Size(), "a state of another port is overwritten: it is not found", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
 		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
+		{"records of a slot and of the one before, until they are reduced", "controller.flow_memory", recordMemory(c.Controller.FlowMemory), "those of flowsets that were not decoded are not made", false},
 		{"flows that are followed from slot to slot", "controller.max_flows", model.Bytes(f.maxFlows(c)) * trackedSize, "further flows are counted, not followed", false},
 		{"traces: open, kept and counted", "controller.trace_memory", c.Controller.TraceMemory, "the trace that was quiet for longest is closed; the oldest of the largest class is evicted", false},
 		{"epochs: snapshots, answers and graphs", "controller.diagnosis_memory", c.Controller.DiagnosisMemory, "the switch that holds most loses its oldest snapshot; the oldest detection is evicted", false},
 		{"log of flow findings", "", model.Bytes(5 * findings.MaxRows * findings.MaxFlows * findingSize), "the finding that ended first is evicted", false},
 		{"labels of ports", "topology", states.Memory(), "the oldest is forgotten", false},
 		{"verdicts, drawings, incidents, probes, marks, reporters, sources", "", 64 * model.MiB, "the oldest is forgotten; a new one is refused and counted", false},
-		{"queue of the recording", "record.queue", c.recordMemory(), "the newest report is not recorded", false},
+		{"queue of the recording", "record.queue", c.recordingMemory(), "the newest report is not recorded", false},
 		{"records that wait for the store", "store.queue", core.QueueMemory(c.Store.Queue), "records are shed by kind", false},
 		{"newest records", "store.hot", c.Store.Hot, "older ones are read from the file", false},
 		{"numbers of stored flows and paths", "", 48 * model.MiB, "they get new numbers", false},
@@ -64,8 +65,13 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 	return list
 }
 
-// recordMemory is the queue of the recording, with the copy that is being written.
-func (c *Config) recordMemory() model.Bytes {
+// recordMemory is the memory for records of flows before they are reduced. Decoding,
+// which has half of the flow memory, counts more for a flow at a switch than its
+// record takes in both slots; slices grow by a quarter.
+func recordMemory(flow model.Bytes) model.Bytes { return flow / 2 * 5 / 4 }
+
+// recordingMemory is the queue of the recording, with the copy that is being written.
+func (c *Config) recordingMemory() model.Bytes {
 	if c.Record.Path == "" {
 		return 0
 	}
