@@ -42,6 +42,8 @@ var guarded = map[string][]string{
 	// A switch's actual forwarding tables, faults included. Analyzers have the
 	// operator's intended routes, topo.Intent.
 	"topo/fib": {"sim", "dataplane", "scenario", "repro", "bench"},
+	// The reference of the flow analyses: for tests, and for its own parts.
+	"analyze/slowslot": {"analyze/slowslot"},
 }
 
 // thirdParty lists where third-party code enters below floor 3; from there on
