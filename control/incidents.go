@@ -41,6 +41,9 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
 	}
+	if in.MergedInto != 0 {
+		b.MergedInto = incidentID(in.MergedInto)
+	}
 	if in.Location.Port != 0 {
 		p := c.portRef(in.Location)
 		b.Origin = &p
@@ -125,7 +128,7 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	if in.Closed {
 		text := "closed: no further evidence"
 		if in.MergedInto != 0 {
-			text = "merged into " + incidentID(in.MergedInto)
+			text = "merged into " + b.MergedInto
 		}
 		last := c.wallTime(in.Last)
 		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {

@@ -35,6 +35,7 @@ type IncidentDetail struct {
 // IncidentBody is the Body of a record.Incident.
 type IncidentBody struct {
 	Sentence   string            `json:"sentence" doc:"What happened, as text"`
+	MergedInto string            `json:"merged_into,omitempty" doc:"Id of the incident that it turned out to be part of"`
 	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
 	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it started"`
 	Timeline   []TimelineEntry   `json:"timeline" doc:"Oldest first"`

@@ -133,6 +133,9 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 	s.sources = in.AgreeingSources()
 	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Location
 	for _, f := range d.faults {
+		if f.Found && f.Incident == in.ID && in.MergedInto != 0 {
+			f.Incident = in.MergedInto
+		}
 		if _, known := s.right[f]; !known && f.concerns(s) && slices.Contains(f.Causes, in.Cause) {
 			s.right[f] = d.sim.Now()
 			if !f.Found {

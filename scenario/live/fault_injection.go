@@ -73,9 +73,12 @@ func (s *System) faultView(f *Injected) api.Fault {
 		out.State, out.End = "ended", &t
 	}
 	switch in := s.director.incidents[f.Incident]; {
-	case f.Found:
+	case f.Found && in != nil:
 		ms := float64(f.FoundAt.Sub(f.At)) / float64(time.Millisecond)
 		out.Verdict, out.Got, out.FoundMs, out.Incident = "right", in.cause.String(), &ms, "i"+strconv.FormatUint(f.Incident, 10)
+		if !slices.Contains(f.Causes, in.cause) {
+			out.Verdict = "wrong" // it was merged into one with another cause
+		}
 	case now > f.At.Add(f.For+reportDelay):
 		out.Verdict = "missed"
 	}
@@ -98,7 +101,7 @@ func (s *System) publishFaults() {
 	s.faults.Store(&list)
 	for i := range list {
 		j := slices.IndexFunc(before, func(f api.Fault) bool { return f.ID == list[i].ID })
-		if j < 0 || before[j].Verdict != list[i].Verdict || before[j].State != list[i].State {
+		if j < 0 || before[j].Verdict != list[i].Verdict || before[j].State != list[i].State || before[j].Incident != list[i].Incident {
 			s.core.Hub().Publish(list[i])
 		}
 	}

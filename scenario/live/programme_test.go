@@ -162,3 +162,30 @@ func TestFaultsWantTheirPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultFollowsAMergedIncident: the first evidence of a fault made an incident that
+// turns out to be part of another. The fault is then shown with the other, and is found
+// only if that one has its cause.
+func TestFaultFollowsAMergedIncident(t *testing.T) {
+	for cause, verdict := range map[anomaly.Cause]string{anomaly.Incast: "right", anomaly.Storm: "wrong"} {
+		_, d := watched(t, small(1))
+		f, err := d.Inject("incast", Anywhere, faultDuration)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := f.At.Add(time.Millisecond)
+		part := incident.Incident{ID: 4, Cause: anomaly.Contention, Nodes: f.Nodes, Begin: at, Last: at}
+		d.ObserveIncident(&part)
+		whole := incident.Incident{ID: 5, Cause: cause, Nodes: f.Nodes, Begin: at, Last: at}
+		part.Closed, part.MergedInto = true, whole.ID
+		d.ObserveIncident(&part)
+		d.ObserveIncident(&whole)
+		shown := (&System{sim: d.sim, director: d}).faultView(f)
+		if shown.Incident != "i5" || shown.Verdict != verdict {
+			t.Errorf("merged into one with cause %v: shown with incident %s as %s, want i5 as %s", cause, shown.Incident, shown.Verdict, verdict)
+		}
+		if got := d.Score().Missed == 0; got != (verdict == "right") {
+			t.Errorf("merged into one with cause %v: found %v", cause, got)
+		}
+	}
+}

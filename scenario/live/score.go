@@ -66,7 +66,7 @@ func (d *Director) findIncident(f *Injected) bool {
 			best = id
 		}
 	}
-	if best != 0 && d.incidents[f.Incident].into != 0 {
+	if in := d.incidents[f.Incident]; best != 0 && (in == nil || in.into != 0 || !slices.Contains(f.Causes, in.cause)) {
 		f.Incident = best
 	}
 	return best != 0

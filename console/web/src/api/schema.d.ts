@@ -1292,6 +1292,8 @@ export interface components {
             location: string;
             /** @description Ports of the deadlock cycle or of the forwarding loop */
             loop: components["schemas"]["PortRef"][];
+            /** @description Id of the incident that it turned out to be part of */
+            merged_into?: string;
             /** @description Useful evidence that is not available */
             missing: components["schemas"]["MissingEvidence"][];
             /** @description Affected nodes */
