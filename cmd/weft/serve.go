@@ -210,8 +210,9 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	fl := p.Flowsets
 	fmt.Fprintf(w, `
 A slot of %d flows at one switch is %d chunks; its list holds %.1f such slots, the receive buffers %d chunks.
+Flows are analysed in %d partitions.
 
-`, fl.Flows, fl.Chunks, fl.Held, fl.Buffered)
+`, fl.Flows, fl.Chunks, fl.Held, fl.Buffered, p.Partitions)
 	var memory table
 	memory.row("MEMORY", "SETTING", "AT MOST")
 	for _, m := range p.Memory {

@@ -90,7 +90,7 @@ type analyses struct {
 func newAnalyses(cfg *Config) (*analyses, error) {
 	n := cfg.Partitions
 	if n == 0 {
-		n = defaultPartitions()
+		n = DefaultPartitions()
 	}
 	a := &analyses{cfg: cfg, ports: paths.NewPorts(cfg.Intent.At(0).Fabric()), workers: runtime.GOMAXPROCS(0)}
 	bursts := cfg.Bursts
@@ -243,8 +243,9 @@ func (a *analyses) resetSizes() {
 	}
 }
 
-const maxPartitions = 1 << 12
+// MaxPartitions bounds Config.Partitions.
+const MaxPartitions = 1 << 12
 
-// defaultPartitions is one for each CPU, and at least 8: the state of a partition of a
+// DefaultPartitions is one for each CPU, and at least 8: the state of a partition of a
 // large slot is then in a CPU's own cache (BenchmarkPartitions).
-func defaultPartitions() int { return min(max(runtime.GOMAXPROCS(0), 8), maxPartitions) }
+func DefaultPartitions() int { return min(max(runtime.GOMAXPROCS(0), 8), MaxPartitions) }

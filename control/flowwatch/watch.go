@@ -88,8 +88,8 @@ func New(cfg Config) (*Watch, error) {
 	if cfg.Memory < 1 {
 		return nil, fmt.Errorf("flowwatch: memory of %v, want more than 0", cfg.Memory)
 	}
-	if cfg.Partitions < 0 || cfg.Partitions > maxPartitions {
-		return nil, fmt.Errorf("flowwatch: %d partitions, want 0 to %d", cfg.Partitions, maxPartitions)
+	if cfg.Partitions < 0 || cfg.Partitions > MaxPartitions {
+		return nil, fmt.Errorf("flowwatch: %d partitions, want 0 to %d", cfg.Partitions, MaxPartitions)
 	}
 	if cfg.Slot <= 0 || cfg.WaitSlots < 1 {
 		return nil, fmt.Errorf("flowwatch: slots of %v, wait of %d slots; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowreduce"
+	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
@@ -50,6 +51,9 @@ type Config struct {
 		// followed. MaxFlows of 0 follows the memory.
 		FlowMemory, TraceMemory, DiagnosisMemory model.Bytes
 		FlowCells, MaxFlows                      int
+		// Partitions is the number of parts of the flows that are analysed at once; 0: as
+		// many as suit the machine.
+		Partitions int
 		// KeepFlows is the number of flows of a slot that are stored one by one.
 		KeepFlows int
 		// Flows is how many flows of a switch in a slot the lists are sized for.
@@ -166,6 +170,8 @@ func (c *Config) Check() error {
 		return bad("controller.flows", "%d, want 1 to %d", c.Controller.Flows, maxSlotFlows)
 	case c.Controller.MaxFlows < 0:
 		return bad("controller.max_flows", "%d, want 0 or more", c.Controller.MaxFlows)
+	case c.Controller.Partitions < 0 || c.Controller.Partitions > flowwatch.MaxPartitions:
+		return bad("controller.partitions", "%d, want 0 to %d", c.Controller.Partitions, flowwatch.MaxPartitions)
 	case c.Controller.KeepFlows < 1:
 		return bad("controller.keep_flows", "%d, want at least 1", c.Controller.KeepFlows)
 	case c.Store.Path == "":

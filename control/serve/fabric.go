@@ -143,7 +143,7 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg.TimeWindow = c.Controller.TimeWindow
 	cfg.Flows.Memory, cfg.Flows.Assembler.MaxCells = c.Controller.FlowMemory, uint32(c.Controller.FlowCells)
 	flows := f.maxFlows(c)
-	cfg.Reduction.Keep = c.Controller.KeepFlows
+	cfg.Flows.Partitions, cfg.Reduction.Keep = c.Controller.Partitions, c.Controller.KeepFlows
 	cfg.Flows.MaxFlows, cfg.Flows.Loss.MaxFlows, cfg.Flows.Balance.MaxFlows = flows, flows, flows
 	// Half of the memory is for open traces, a quarter for kept ones; the rest is for
 	// counters and what is judged.

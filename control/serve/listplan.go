@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
@@ -22,8 +23,10 @@ type Plan struct {
 	MaxData  int            `json:"max_data_bytes"`
 	Lists    []PlannedList  `json:"lists"`
 	Flowsets PlannedSlots   `json:"flowsets"`
-	Sources  []source.Kind  `json:"sources"` // of Identifiers
-	Switches []PlannedNode  `json:"switches"`
+	// Partitions is the number of parts of the flows that are analysed at once.
+	Partitions int           `json:"partitions"`
+	Sources    []source.Kind `json:"sources"` // of Identifiers
+	Switches   []PlannedNode `json:"switches"`
 	// Memory has all bounds; they add up to MemorySum, of at most MemoryLimit.
 	Memory      []PlannedMemory `json:"memory"`
 	MemorySum   model.Bytes     `json:"memory_sum_bytes"`
@@ -142,7 +145,10 @@ func sharedBy(who string, r control.ListRange, choice string) string {
 
 func (f *fabric) plan(cfg *Config) (*Plan, error) {
 	l := f.lists
-	p := &Plan{Listen: cfg.DTA().Listen, MaxData: MaxReport}
+	p := &Plan{Listen: cfg.DTA().Listen, MaxData: MaxReport, Partitions: cfg.Controller.Partitions}
+	if p.Partitions == 0 {
+		p.Partitions = flowwatch.DefaultPartitions()
+	}
 	for _, one := range []struct {
 		r                     control.ListRange
 		what, format, reports string

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -48,5 +50,31 @@ func TestPlanFollowsTheFlows(t *testing.T) {
 	cfg.Controller.Flows = 0
 	if err := cfg.Check(); err == nil || !strings.Contains(err.Error(), "controller.flows") {
 		t.Errorf("Check with 0 flows = %v; want an error that names the setting", err)
+	}
+}
+
+// TestPlanHasThePartitions: the controller gets the configured number, and the plan says
+// what 0 is.
+func TestPlanHasThePartitions(t *testing.T) {
+	cfg, _ := fatTree(t)
+	for configured, want := range map[int]int{0: flowwatch.DefaultPartitions(), 3: 3} {
+		cfg.Controller.Partitions = configured
+		f, err := readFabric(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := DryRun(*cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.controllerConfig(cfg, core.LastIDs{}).Flows.Partitions; got != configured || p.Partitions != want {
+			t.Errorf("partitions %d: the controller gets %d, the plan has %d; want %d and %d", configured, got, p.Partitions, configured, want)
+		}
+	}
+	for _, n := range []int{-1, flowwatch.MaxPartitions + 1} {
+		cfg.Controller.Partitions = n
+		if err := cfg.Check(); err == nil || !strings.Contains(err.Error(), "controller.partitions") {
+			t.Errorf("Check with %d partitions = %v; want an error that names the setting", n, err)
+		}
 	}
 }
