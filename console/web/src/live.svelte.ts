@@ -5,6 +5,9 @@ import { listen, type Message } from './api/events';
 import { Frames, Ports } from './map/port_states';
 import { parseTime, rangeFor } from './time';
 
+/** paintLimit is the number of ports up to which the first states come from memory: those of more are longer than a compressed state event. */
+const paintLimit = 8000;
+
 interface StateEvent {
   full: boolean;
   time: string;
@@ -30,6 +33,7 @@ class Live {
   tenant = $state(false); // the token is a tenant's, who sees only slow flows
   ticks = $state(0); // states received; what shows port values depends on it
   private clockAt = 0;
+  private streamed = false; // a state event has arrived
   private waiting: Message[] | undefined; // events received during reload
 
   /** now returns the fabric's time, extrapolated from the last clock event. */
@@ -60,6 +64,7 @@ class Live {
       if (!this.needsToken) setTimeout(() => void this.start(), 2000);
       return;
     }
+    void this.paint();
     void listen(new AbortController().signal, (m) => this.handleEvent(m), (s, why) => [this.link, this.linkError] = [s === 'live' && !this.health ? 'connecting' : s, why]);
   }
 
@@ -72,6 +77,21 @@ class Live {
   private setTopology(t: Topology): void {
     this.topology = t;
     this.frames = new Frames(new Ports(t));
+  }
+
+  /** paint shows the states that switches wrote last, until the first state event arrives. A controller may not have them. */
+  private async paint(): Promise<void> {
+    const frames = this.frames!;
+    if (frames.ports.list.length > paintLimit) return;
+    try {
+      const now = await get('/ports/now');
+      if (this.streamed || frames !== this.frames) return;
+      const ports = now.ports.map(({ node, port = 0, load_bps, load_share, queue_bytes, paused_share, age_ms }) => ({ node, port, load_bps, load_share, queue_bytes, paused_share, age_ms }));
+      frames.apply({ time: now.time, nodes: [], ports });
+      this.ticks++;
+    } catch (e) {
+      if (!(e instanceof Problem)) throw e;
+    }
   }
 
   /** reload reads all lists, of which events only report changes. Events are queued meanwhile. */
@@ -112,6 +132,7 @@ class Live {
   private handleEvent(m: Message): void {
     if (m.name === 'state') {
       const s = m.data as StateEvent;
+      this.streamed = true;
       this.frames?.apply(s, s.full ? undefined : performance.now());
       this.ticks++;
       if (s.full) void this.reload(); // events before it were missed

@@ -62,6 +62,31 @@ const page = await open();
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
 
+// A map that is opened shows the newest states before the first event.
+const written = async () => (await fetch(base + 'api/v1/ports/now')).json();
+while ((await written()).missing.length) await new Promise((done) => setTimeout(done, 50));
+const first = await open();
+let release;
+const held = new Promise((done) => (release = done));
+await first.route('**/api/v1/events', async (r) => {
+  await held;
+  await r.continue();
+});
+const values = async () => JSON.parse(await saved(first.locator('.stage'), 'JSON'));
+await Promise.all([first.waitForResponse((r) => r.url().endsWith('/ports/now') && r.ok()), first.goto(base + '#/map')]);
+await first.locator('canvas[role=application]').waitFor();
+let painted = await values();
+for (let i = 0; i < 100 && !painted.ports.length; i++) painted = await values(); // the response is read after its headers
+assert.equal(painted.nodes.length, 0, 'the health of nodes comes with events');
+assert.equal(painted.ports.length, 80, 'ports of all switches in the first drawing');
+assert.ok(painted.ports.some((p) => p.load_bps > 0), 'load in the first drawing');
+release();
+await first.getByText('live', { exact: true }).waitFor();
+assert.equal((await values()).nodes.length, 36, 'health after the first event');
+check('first drawing');
+await first.context().close();
+shown = page;
+
 // Every view, by its shortcut.
 for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['h', 'Health'], ['m', 'Fabric map']]) {
   await page.keyboard.press('g');

@@ -70,11 +70,14 @@ function numbers(n: number): Numbers {
 /** transitionMs is how long a value moves to the next: slightly longer than the interval of states. */
 const transitionMs = 260;
 
+/** ShownPort is the state of a port. What a switch writes of its own port has neither latency nor lost packets. */
+export type ShownPort = Omit<PortState, 'latency_ns' | 'lost_packets'> & Partial<Pick<PortState, 'latency_ns' | 'lost_packets'>>;
+
 /** Frames has the displayed values of all ports and their targets. */
 export class Frames {
   readonly now: Numbers;
   readonly age: Float32Array; // ms; negative: never reported
-  readonly states: (PortState | undefined)[];
+  readonly states: (ShownPort | undefined)[];
   readonly health = new Map<string, NodeState>();
   time = '';
   private readonly from: Numbers;
@@ -92,7 +95,7 @@ export class Frames {
   }
 
   /** apply sets a state or changes of it, immediately or as a transition that starts at a time. */
-  apply(s: { time: string; nodes: NodeState[]; ports: PortState[] }, at?: number): void {
+  apply(s: { time: string; nodes: NodeState[]; ports: ShownPort[] }, at?: number): void {
     this.time = s.time;
     for (const n of s.nodes) this.health.set(n.name, n);
     for (const f of fields) this.from[f].set(this.now[f]);
@@ -102,7 +105,7 @@ export class Frames {
       this.to.load[i] = p.load_share;
       this.to.queue[i] = p.queue_bytes;
       this.to.paused[i] = p.paused_share;
-      this.to.lost[i] = p.lost_packets;
+      this.to.lost[i] = p.lost_packets ?? 0;
       this.age[i] = p.age_ms;
       this.states[i] = p;
     }
