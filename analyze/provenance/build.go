@@ -39,6 +39,7 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 			polledAt = r.Snapshot
 		}
 		b.addQueues(r, polledAt)
+		b.addIntervals(r)
 		b.addSwitchReport(r)
 		b.addHeldEdges(r)
 		b.addFlows(r)

@@ -39,6 +39,11 @@ type Node struct {
 	Episode  epoch.CongestionEpisode
 	Snapshot model.Time
 	PolledAt model.Time // when the poll came: at the snapshot, or later
+
+	// PauseIntervals and CongestionIntervals are when it was paused, and when its
+	// own traffic congested it: ascending, without overlap, as far back as the
+	// switch remembers.
+	PauseIntervals, CongestionIntervals []Interval
 }
 
 // PausedAtSnapshot reports whether the queue was paused at the snapshot.
@@ -83,6 +88,10 @@ type Graph struct {
 	// The span is from the start of the first reported epoch to the last snapshot.
 	From, To model.Time
 	Epoch    time.Duration
+
+	// ImplausibleIntervals counts intervals that were left out because they end
+	// before they start, or after the snapshot.
+	ImplausibleIntervals int
 }
 
 // Node returns the index of a queue, or -1.
