@@ -209,10 +209,13 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	}
 	fl := p.Flowsets
 	fmt.Fprintf(w, `
-A slot of %d flows at one switch is %d chunks; its list holds %.1f such slots, the receive buffers %d chunks.
-Flows are analysed in %d partitions.
-
-`, fl.Flows, fl.Chunks, fl.Held, fl.Buffered, p.Partitions)
+A slot of %d flows at one switch is %d chunks; its list holds %.1f such slots. All switches send %d chunks for
+a slot; the receive buffers, of %s each, hold %d. Flows are analysed in %d partitions.
+`, fl.Flows, fl.Chunks, fl.Held, fl.Chunks*len(p.Switches), model.FormatBytes(fl.Granted), fl.Buffered, p.Partitions)
+	if fl.Granted < fl.Buffer {
+		fmt.Fprintf(w, "WARNING: %s\n", serve.SmallBuffer(fl.Buffer, fl.Granted))
+	}
+	fmt.Fprintln(w)
 	var memory table
 	memory.row("MEMORY", "SETTING", "AT MOST")
 	for _, m := range p.Memory {

@@ -38,7 +38,11 @@ type PlannedSlots struct {
 	Flows  int     `json:"flows"`         // of a switch in a slot
 	Chunks int     `json:"chunks"`        // that the flowset of such a slot is
 	Held   float64 `json:"slots_in_list"` // such slots
-	// Buffered is how many chunks of all switches the kernel's receive buffers hold.
+	// Buffer is the receive buffer of each socket, and Granted what the kernel gives
+	// this process of it.
+	Buffer  model.Bytes `json:"receive_buffer_bytes"`
+	Granted model.Bytes `json:"granted_buffer_bytes"`
+	// Buffered is how many chunks of all switches the granted buffers hold.
 	Buffered int `json:"chunks_in_receive_buffers"`
 }
 
@@ -126,14 +130,13 @@ func (f *fabric) planSlots(cfg *Config) (p PlannedSlots, err error) {
 	}
 	memory := f.memory()
 	p.Held = float64(memory.Classes[0].Capacity-memory.Batch) / float64(p.Chunks)
-	dta := cfg.DTA()
-	p.Buffered = int(dta.ReceiveBuffer) * max(dta.Workers, 1) / datagramSize
+	p.Buffer = f.receiveBuffer(cfg)
+	if p.Granted, err = grantedBuffer(p.Buffer); err != nil {
+		return p, err
+	}
+	p.Buffered = int(p.Granted) * max(cfg.DTA().Workers, 1) / datagramSize
 	return p, nil
 }
-
-// datagramSize is what Linux counts against the receive buffer for a datagram of one
-// chunk: 2,048 bytes of data, and 256 of its own.
-const datagramSize = 2304
 
 // sharedBy says who reports, and which of several lists each uses.
 func sharedBy(who string, r control.ListRange, choice string) string {

@@ -26,12 +26,13 @@ func TestPlanFollowsTheFlows(t *testing.T) {
 		t.Errorf("lists of flowsets hold %d chunks by default; want 1,024", n)
 	}
 	s := large.Flowsets
-	if s.Flows != 100_000 || s.Chunks < 2500 || s.Held < 2 || float64(large.Lists[0].Entries) < s.Held*float64(s.Chunks) || s.Buffered < s.Chunks {
-		t.Errorf("%+v in lists of %d entries; want at least two slots, and one in the receive buffers", s, large.Lists[0].Entries)
+	if s.Flows != 100_000 || s.Chunks < 2500 || s.Held < 2 || float64(large.Lists[0].Entries) < s.Held*float64(s.Chunks) || int(s.Buffer)/datagramSize < len(large.Switches)*s.Chunks {
+		t.Errorf("%+v in lists of %d entries; want at least two slots, and one of all switches in the receive buffers", s, large.Lists[0].Entries)
 	}
-	if more := large.Lists[0].Bytes - small.Lists[0].Bytes; more <= 0 || large.MemorySum-small.MemorySum != model.Bytes(more) || large.MemoryLimit <= large.MemorySum {
-		t.Errorf("lists take %d bytes more; want the sum, %v before and %v now, to have them, and a limit above it, not %v",
-			more, small.MemorySum, large.MemorySum, large.MemoryLimit)
+	more, buffer := large.Lists[0].Bytes-small.Lists[0].Bytes, large.Flowsets.Buffer-small.Flowsets.Buffer
+	if more <= 0 || buffer <= 0 || large.MemorySum-small.MemorySum != model.Bytes(more)+buffer || large.MemoryLimit <= large.MemorySum {
+		t.Errorf("lists take %d bytes more, the receive buffer %v; want the sum, %v before and %v now, to have both, and a limit above it, not %v",
+			more, buffer, small.MemorySum, large.MemorySum, large.MemoryLimit)
 	}
 	lists := int64(0)
 	for _, l := range large.Lists {

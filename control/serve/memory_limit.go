@@ -40,7 +40,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 	a, findings, stream := api.DefaultConfig(), flowfindings.DefaultConfig(), inproc.DefaultConfig()
 	dta, states := c.DTA(), coverage.DefaultConfig(f.routes.Fabric())
 	list := []MemoryShare{
-		{"kernel receive buffers of DTA sockets", "dta.receive_buffer", dta.ReceiveBuffer * model.Bytes(max(dta.Workers, 1)), "the newest datagram is dropped", true},
+		{"kernel receive buffers of DTA sockets", "dta.receive_buffer", f.receiveBuffer(c) * model.Bytes(max(dta.Workers, 1)), "the newest datagram is dropped", true},
 		{"lists of reports in memory", "controller.flows", model.Bytes(f.memory().Size()), "the oldest entry is overwritten", true},
 		{"newest states of ports", "dta.port_memory", f.keyed.Size(), "a state of another port is overwritten: it is not found", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},

@@ -89,7 +89,7 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 	dta := cfg.DTA()
 	c := collector.DefaultConfig()
 	c.Gate = s.door.dta
-	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(dta.ReceiveBuffer)
+	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(f.receiveBuffer(cfg))
 	c.Status = netip.AddrPort{} // the API has it all
 	c.Memory = collector.MemoryConfig{
 		Dir: dta.Memory, Lists: []list.Config{f.memory()}, KeyWrites: []keywrite.Config{f.keyed.Ports},
@@ -107,6 +107,9 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 	}
 	if s.collector, err = collector.New(ctx, c, log); err != nil {
 		return nil, err
+	}
+	if granted, err := grantedBuffer(f.receiveBuffer(cfg)); err == nil && granted < f.receiveBuffer(cfg) {
+		log.Warn(SmallBuffer(f.receiveBuffer(cfg), granted))
 	}
 	if s.inbox, err = core.NewInbox(s.collector.Memory()); err != nil {
 		return nil, err

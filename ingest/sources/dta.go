@@ -15,7 +15,7 @@ var DTA = source.Source{
 	NewConfig: func() source.Config {
 		return &DTAConfig{
 			Listen:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dta.Port),
-			Workers: 1, ReceiveBuffer: 32 * model.MiB, TimeWindow: 10 * time.Second,
+			Workers: 1, TimeWindow: 10 * time.Second,
 			Limits: source.Limits{Rate: source.DefaultRate},
 		}
 	},
@@ -30,7 +30,7 @@ type DTAConfig struct {
 	Listen        netip.AddrPort
 	Workers       int
 	Rate          float64
-	ReceiveBuffer model.Bytes
+	ReceiveBuffer model.Bytes // of each socket; 0: as the planned slots need
 	Memory        string
 	PortMemory    model.Bytes // of the newest states of ports; 0: as the fabric needs
 	Limits        source.Limits
@@ -45,7 +45,7 @@ func (c *DTAConfig) Settings() []source.Setting {
 		{Key: "listen", About: "UDP address that receives DTA reports", Value: &c.Listen},
 		{Key: "workers", About: "sockets that share the port", Value: &c.Workers},
 		{Key: "rate", About: "rate limit in reports/s, 0 for none; excess reports are NACKed to the reporter", Value: &c.Rate},
-		{Key: "receive_buffer", About: "kernel receive buffer of each socket", Value: &c.ReceiveBuffer},
+		{Key: "receive_buffer", About: "kernel receive buffer of each socket; 0: as one slot of controller.flows at every switch needs, 32MiB to 256MiB", Value: &c.ReceiveBuffer},
 		{
 			Key: "memory", About: "directory of the memory files that weft query reads; empty: memory of this process",
 			Value: &c.Memory,
@@ -73,8 +73,8 @@ func (c *DTAConfig) Check() error {
 		return source.Errorf("dta.workers", "%d, want 1 to 16", c.Workers)
 	case c.Rate != 0 && !(c.Rate >= 1 && c.Rate <= 1e9):
 		return source.Errorf("dta.rate", "%v, want 0 (no limit), or 1 to 1e9", c.Rate)
-	case c.ReceiveBuffer < 4096 || c.ReceiveBuffer > model.GiB:
-		return source.Errorf("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.ReceiveBuffer)
+	case c.ReceiveBuffer != 0 && (c.ReceiveBuffer < 4096 || c.ReceiveBuffer > model.GiB):
+		return source.Errorf("dta.receive_buffer", "%v, want 0 (as the slots need), or 4KiB to 1GiB", c.ReceiveBuffer)
 	case c.Require != "" && c.Require != RequireMAC:
 		return source.Errorf("dta.require", "%q, want %s or nothing", c.Require, RequireMAC)
 	case c.Require == RequireMAC && c.Keys == "":

@@ -173,11 +173,8 @@ func (c *Conn) setOptions(cfg Config, family int, share bool) error {
 	); err != nil {
 		return err
 	}
-	// The privileged form exceeds net.core.rmem_max; otherwise use what is allowed.
-	if on(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer, "") != nil {
-		if err := on(unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.ReceiveBuffer, "SO_RCVBUF"); err != nil {
-			return err
-		}
+	if err := setReceiveBuffer(c.fd, cfg.ReceiveBuffer); err != nil {
+		return err
 	}
 	if cfg.DontFragment {
 		level, opt, v := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
