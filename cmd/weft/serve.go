@@ -202,7 +202,7 @@ func printPlan(w io.Writer, format string, p *serve.Plan) error {
 		if l.Count > 1 {
 			ids = fmt.Sprintf("%d-%d", l.First, int(l.First)+l.Count-1)
 		}
-		lists.row(ids, l.What, l.Entries, model.Bytes(l.Bytes), l.Format, l.Reports)
+		lists.row(ids, l.What, l.Entries, model.FormatBytes(model.Bytes(l.Bytes)), l.Format, l.Reports)
 	}
 	if err := lists.print(w); err != nil {
 		return err
@@ -219,10 +219,10 @@ a slot; the receive buffers, of %s each, hold %d. Flows are analysed in %d parti
 	var memory table
 	memory.row("MEMORY", "SETTING", "AT MOST")
 	for _, m := range p.Memory {
-		memory.row(m.What, m.Setting, m.Bytes)
+		memory.row(m.What, m.Setting, model.FormatBytes(m.Bytes))
 	}
-	memory.row("sum", "", p.MemorySum)
-	memory.row("limit of the process", "memory.limit", p.MemoryLimit)
+	memory.row("sum", "", model.FormatBytes(p.MemorySum))
+	memory.row("limit of the process", "memory.limit", model.FormatBytes(p.MemoryLimit))
 	if err := memory.print(w); err != nil {
 		return err
 	}

@@ -117,8 +117,11 @@ func memoryLimit(configured model.Bytes, shares []MemoryShare) (model.Bytes, err
 	slices.SortStableFunc(list, func(a, b MemoryShare) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
 	var lower []string
 	for _, s := range list[:min(3, len(list))] {
-		lower = append(lower, fmt.Sprintf("%s (%v)", s.Key, s.Bytes))
+		lower = append(lower, fmt.Sprintf("%s (%v)", s.Key, wholeMiB(s.Bytes)))
 	}
 	return 0, bad("memory.limit", "%v, but the bounds of this service add up to %v: raise it, or lower %s",
-		configured, sum, strings.Join(lower, ", "))
+		configured, wholeMiB(sum), strings.Join(lower, ", "))
 }
+
+// wholeMiB rounds up, so that the text of a size can be used as a setting.
+func wholeMiB(b model.Bytes) model.Bytes { return (b + model.MiB - 1) / model.MiB * model.MiB }

@@ -35,7 +35,11 @@ func memoryTable(shares []MemoryShare) string {
 		if key != "" {
 			key = "`" + key + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %v | %s |\n", s.Name, key, s.Bytes, s.Beyond)
+		size := s.Bytes.String() // as a setting has it
+		if s.Bytes%model.MiB != 0 {
+			size = model.FormatBytes(s.Bytes)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.Name, key, size, s.Beyond)
 	}
 	return b.String()
 }

@@ -128,7 +128,7 @@ func (s *Service) SourceAddresses() (text string) {
 // analysed and written, and everything but the store is closed.
 func (s *Service) Run(ctx context.Context) error {
 	defer limitHeap(s.heap)()
-	s.log.Info("memory limit", "process", s.memory, "heap", s.heap, "max_flows", s.fabric.maxFlows(&s.cfg))
+	s.log.Info("memory limit", "process", model.FormatBytes(s.memory), "heap", model.FormatBytes(s.heap), "max_flows", s.fabric.maxFlows(&s.cfg))
 	err := s.Core.Run(ctx)
 	h := s.Health()
 	s.log.Info("all received reports are analysed and stored", stageTotals(&h)...)
