@@ -50,10 +50,11 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 		f.probes = pushNewest(f.probes, one)
 		out = *one
 		f.mu.Unlock()
-		f.c.scheduleAfter(takes+2*f.c.cfg.Traces.Trace.CloseAfter, func() {
+		f.c.awaitTraces(q, takes, func(unheard int) {
 			f.c.prober.Close(q)
 			f.mu.Lock()
 			finish(one)
+			one.Unheard = unheard
 			end := f.c.wallTime(f.c.now)
 			one.State, one.End = "done", &end
 			result := *one
@@ -66,6 +67,27 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 		return out, failed
 	}
 	return out, err
+}
+
+// stragglers is how often awaitTraces waits for traces that have not come when
+// they should have: probes may wait in paused queues.
+const stragglers = 4
+
+// awaitTraces calls done when every probe of a question has had its trace, or
+// should have had it for some time, with the number of those that have not.
+func (c *Controller) awaitTraces(q probe.Question, takes time.Duration, done func(unheard int)) {
+	left := stragglers
+	sent := c.prober.Sent(q)
+	var look func()
+	look = func() {
+		unheard := int(sent) - int(min(q.Heard(), sent))
+		if left--; unheard > 0 && left >= 0 {
+			c.scheduleAfter(c.cfg.Traces.Trace.CloseAfter, look)
+			return
+		}
+		done(unheard)
+	}
+	c.scheduleAfter(takes+2*c.cfg.Traces.Trace.CloseAfter, look)
 }
 
 // probeQuestion returns the question of a request, and the function that fills its
@@ -116,7 +138,7 @@ func (f *Backend) injectionPoint(name string) (*model.NodeID, error) {
 
 func (f *Backend) fillLatency(p *api.Probe, q *probe.Latency) {
 	a, ok := q.Answer()
-	p.Sent, p.Arrived = int(a.Sent), a.Returned
+	p.Sent, p.Arrived, p.Lost = int(a.Sent), a.Returned, a.Lost
 	if !ok {
 		p.Verdict = "no probe returned: the link drops them, or their mirrors are lost"
 		return
@@ -136,6 +158,7 @@ func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
 		})
 		p.Sent += int(k.Sent)
 		p.Arrived += int(k.Sent - k.Lost)
+		p.Lost += int(k.Lost)
 	}
 	if a.Lost > 0 {
 		p.LostAt = &api.PortRef{Node: f.c.nodeName(a.At.Switch)}
@@ -157,7 +180,7 @@ func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
 // fillSeries describes the fate of custom packets, and the path of the first.
 func (f *Backend) fillSeries(p *api.Probe, q *probe.Series) {
 	a := q.Answer()
-	p.Sent, p.Arrived, p.InjectedAt = int(a.Sent), int(a.Arrived), f.c.nodeName(a.Host)
+	p.Sent, p.Arrived, p.Lost, p.InjectedAt = int(a.Sent), int(a.Arrived), int(a.Lost+a.Looped), f.c.nodeName(a.Host)
 	p.Verdict = fmt.Sprintf("%d of %d probes were seen: %d arrived, %d lost, %d looped, %d unknown", a.Seen, a.Sent, a.Arrived, a.Lost, a.Looped, a.Other)
 	if len(a.Traces) > 0 {
 		t := a.Traces[0]
@@ -191,7 +214,7 @@ func (f *Backend) fillReplay(p *api.Probe, q *probe.Replay, count int) {
 		p.Verdict = fmt.Sprintf("%d of %d probes were seen; they arrive after %s", n, count, last)
 		return
 	}
-	p.LostAt = &api.PortRef{Node: last}
+	p.LostAt, p.Lost = &api.PortRef{Node: last}, n
 	p.Verdict = fmt.Sprintf("%d of %d probes were seen, last at %s", n, count, last)
 }
 

@@ -195,6 +195,7 @@ type Stats struct {
 
 	Flows flowreduce.Counts // records of flows, stored and only in sums
 
+	ForeignProbes uint64 // traces of packets that are marked and stamped like probes, and that the controller did not have sent
 	EvictedTraces uint64 // closed before their time, to keep to the memory limit
 
 	Slots           uint64 // analysed
@@ -423,6 +424,7 @@ func (c *Controller) Stats() Stats {
 	s := c.stats
 	s.Flowsets, s.Epochs, s.EvictedTraces = c.flowStats(), c.causeStats().Stats, c.traces.Evicted()
 	s.Flows = c.reducer.Counts()
+	s.ForeignProbes = c.prober.Foreign
 	s.FlowsetsWaiting = emitted(s.Flowsets) - min(emitted(s.Flowsets), c.flowsetsJudged)
 	s.FlowsetsWaiting -= c.flows.NotDue(s.FlowsetsWaiting)
 	return s

@@ -168,7 +168,7 @@ func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
 		return nil
 	}
 	id := in.ID
-	c.scheduleAfter(takes+2*c.cfg.Traces.Trace.CloseAfter, func() {
+	c.awaitTraces(q, takes, func(int) {
 		a := q.Answer()
 		c.prober.Close(q)
 		c.setOutcome(id, "probe", a.Kind.String())

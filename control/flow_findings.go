@@ -52,9 +52,6 @@ func (c *Controller) logSlot(s *flowwatch.Slot) {
 		if !e.WholePath {
 			continue // the link has its sum at the end of the flowlet
 		}
-		if e.Flow.Src == e.Flow.Dst { // the round trip of a link probe
-			continue
-		}
 		one := api.LinkLoss{
 			From: api.PortRef{Node: c.nodeName(e.From.Node)}, FindingTime: c.slotSpan(e.FirstSlot, e.LastSlot, s.Length),
 			LostPackets: e.Packets, SentPackets: e.Sent, Pattern: "whole-path",

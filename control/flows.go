@@ -156,8 +156,8 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.recentLosses.add(c.now, e.From, e.Packets)
-		if e.WholePath || e.Flow.Src == e.Flow.Dst {
-			continue // the segment is not known; or it is the round trip of a link probe
+		if e.WholePath {
+			continue // the segment is not known
 		}
 		k := sums[e.Segment]
 		if k == nil {

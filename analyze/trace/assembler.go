@@ -29,7 +29,7 @@ type Config struct {
 	// MaxTraces does.
 	Memory     model.Bytes
 	MaxHops    int // mirrors kept of one packet
-	FrameBytes int // bytes of the frame kept with a trace
+	FrameBytes int // bytes of the frame kept with a trace, that of its first hop
 }
 
 // DefaultConfig closes traces after a second, as the paper does, and holds as
@@ -122,7 +122,8 @@ type entry struct {
 	id            ID
 
 	first                          model.Time
-	more                           int32 // the latest block of further hops
+	more                           int32  // the latest block of further hops
+	frameRank                      uint32 // rank of the hop whose frame is kept
 	length, frame                  uint16
 	reordered, duplicates, repeats uint16
 
@@ -169,6 +170,11 @@ func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	e.last = a.now
 	e.why |= m.Reasons
 	a.moveToNewest(i)
+	// Mirrors overtake each other. The frame is that of the first hop: later ones have
+	// labels, and less of the packet after them.
+	if a.scan.hop.rank() > e.frameRank {
+		a.keepFrame(i, m)
+	}
 	a.addHop(i)
 }
 

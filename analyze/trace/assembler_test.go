@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -104,6 +105,20 @@ func TestDoublesAreCounted(t *testing.T) {
 	got := list[0]
 	if len(list) != 1 || got.Duplicates != 1 || got.Repeats != 1 || got.Reordered != 1 || got.Hops[1].Copies != 1 || s.Duplicates != 1 || s.Repeats != 1 {
 		t.Errorf("%+v of %+v; want a duplicate, a repeat and one out of order", got, s)
+	}
+}
+
+// TestFrameIsOfTheFirstHop: a mirror of a later hop comes first. The frame and its
+// length are those that the first switch saw, not those with its labels.
+func TestFrameIsOfTheFirstHop(t *testing.T) {
+	first, later := seen(16, 15, 64, 7, 100), seen(24, 15, 63, 7, 200)
+	later.Length = first.Length + 36
+	list, _ := gather(t, noPorts(), func(a *Assembler) {
+		a.AddMirror(0, later)
+		a.AddMirror(1, first)
+	})
+	if len(list) != 1 || list[0].Length != first.Length || !bytes.Equal(list[0].Frame, first.Frame) {
+		t.Errorf("%+v; want the frame %x", list[0], first.Frame)
 	}
 }
 

@@ -37,12 +37,19 @@ func (a *Assembler) findOrOpen(m *mirror.Mirror) int32 {
 	a.stats.Open++
 	// Not by one assignment: that would clear the hops, which are most of it.
 	e := &a.traces[i]
-	e.id, e.hash, e.first, e.why, e.length = *id, hash, a.now, 0, m.Length
+	e.id, e.hash, e.first, e.why = *id, hash, a.now, 0
 	e.latest, e.count, e.more = math.MaxUint32, 0, none
 	e.reordered, e.duplicates, e.repeats = 0, 0, 0
-	e.frame = uint16(copy(a.frames[int(i)*a.cfg.FrameBytes:][:a.cfg.FrameBytes], m.Frame))
+	a.keepFrame(i, m)
 	a.linkNewest(i)
 	return i
+}
+
+// keepFrame keeps the frame of the current mirror.
+func (a *Assembler) keepFrame(i int32, m *mirror.Mirror) {
+	e := &a.traces[i]
+	e.frame = uint16(copy(a.frames[int(i)*a.cfg.FrameBytes:][:a.cfg.FrameBytes], m.Frame))
+	e.length, e.frameRank = m.Length, a.scan.hop.rank()
 }
 
 // resize makes a table of n slots, a power of two.

@@ -292,7 +292,7 @@ func probeError(list []api.Probe) error {
 			errs = append(errs, fmt.Errorf("probe %s has not ended; query it with --id %s", p.ID, p.ID))
 		case p.Outcome != "":
 			lost = lost || p.Outcome != "passed" && p.Outcome != "unreached"
-		case p.LostAt != nil:
+		case p.LostAt != nil || p.Lost > 0 || p.Arrived == 0 && p.Sent > 0:
 			lost = true
 		}
 	}

@@ -41,24 +41,27 @@ func (a *app) printProbes(w io.Writer, t *target, list []api.Probe) error {
 // printLinkProbes prints the round-trip times of links.
 func printLinkProbes(w io.Writer, list []*api.Probe) error {
 	var t table
-	t.row("LINK", "MIN RTT", "MEDIAN", "MEAN", "P90", "RETURNED", "SENT")
+	t.row("LINK", "MIN RTT", "MEDIAN", "MEAN", "P90", "RETURNED", "SENT", "LOST", "UNHEARD")
 	for _, p := range list {
 		if p.RTT == nil {
-			t.row(portName(p.Request.Link), "-", "-", "-", "-", p.Arrived, p.Sent)
+			t.row(portName(p.Request.Link), "-", "-", "-", "-", p.Arrived, p.Sent, p.Lost, p.Unheard)
 			continue
 		}
 		ns := func(n int64) string { return model.FormatDuration(time.Duration(n)) }
 		t.row(portName(p.Request.Link), ns(p.RTT.MinNs), ns(p.RTT.MedianNs), ns(p.RTT.MeanNs)+" ± "+ns(p.RTT.ErrorNs),
 			ns(p.RTT.P90Ns),
-			p.Arrived, p.Sent)
+			p.Arrived, p.Sent, p.Lost, p.Unheard)
 	}
 	return t.print(w)
 }
 
 // printProbe prints the result of a probe of a flow or of custom packets.
 func printProbe(w io.Writer, p *api.Probe) error {
-	fmt.Fprintf(w, "probe %s of %s, %s: %d of %d probes arrived\n", p.ID, probedText(&p.Request), p.State, p.Arrived,
-		p.Sent)
+	fmt.Fprintf(w, "probe %s of %s, %s: %d of %d probes arrived", p.ID, probedText(&p.Request), p.State, p.Arrived, p.Sent)
+	if p.Unheard > 0 {
+		fmt.Fprintf(w, ", %d not heard of: in flight, or their mirrors were lost", p.Unheard)
+	}
+	fmt.Fprintln(w)
 	if p.InjectedAt != "" {
 		fmt.Fprintf(w, "  injected at %s\n", p.InjectedAt)
 	}

@@ -30,6 +30,8 @@ type Probe struct {
 	End        *time.Time     `json:"end,omitempty" doc:"Absent while it runs"`
 	Sent       int            `json:"sent"`
 	Arrived    int            `json:"arrived"`
+	Lost       int            `json:"lost" doc:"Dropped or looped, by their traces"`
+	Unheard    int            `json:"unheard" doc:"Without a trace so far: in flight, or their mirrors were lost"`
 	Outcome    string         `json:"outcome,omitempty" enum:"passed,persistent,random,blackhole,selective,loop,unreached" doc:"Pattern probes: which packets are lost. Persistent: all; random: some of all patterns; blackhole: all of certain patterns; selective: some of certain patterns"`
 	InjectedAt string         `json:"injected_at,omitempty" doc:"Pattern probes: switch at which probes were injected"`
 	Loss       *ShareInterval `json:"loss,omitempty" doc:"Pattern probes: share of probes that were lost"`

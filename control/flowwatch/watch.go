@@ -63,6 +63,8 @@ type Stats struct {
 	// UndecodedFlows are in flowsets that were decoded in part, or dropped while they
 	// waited: switches counted them, and no record has them.
 	UndecodedFlows uint64
+	// Probes are packets that switches counted apart, as those of Weft's probes.
+	Probes uint64
 }
 
 // Watch turns reports into Slots. Slots must be taken from what Complete, Tick and
@@ -77,7 +79,7 @@ type Watch struct {
 	wall   model.Time
 	most   []flowset.Counts // by node: what its ports can carry in a slot
 
-	undecoded, undecodedFlows, flowHops uint64
+	undecoded, undecodedFlows, flowHops, probes uint64
 }
 
 // New makes a watch without reports.
@@ -186,6 +188,7 @@ func (w *Watch) decodeSlot() *Slot {
 	// Some may have been dropped while they waited.
 	var held []*flows.Flowset
 	for _, fs := range sets {
+		w.probes += uint64(fs.Counts.Probes)
 		if fs.Dropped() {
 			w.undecodedFlows += uint64(fs.Counts.Flows)
 			missing = append(missing, sourceOf(fs))
@@ -233,6 +236,6 @@ func (w *Watch) NotDue(most uint64) uint64 { return w.gather.notDue(most) }
 func (w *Watch) Stats() Stats {
 	return Stats{
 		Stats: w.asm.Stats(), Late: w.gather.late, Inconsistent: w.gather.odd, Undecoded: w.undecoded,
-		FlowHops: w.flowHops, UndecodedFlows: w.undecodedFlows,
+		FlowHops: w.flowHops, UndecodedFlows: w.undecodedFlows, Probes: w.probes,
 	}
 }

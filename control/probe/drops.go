@@ -258,6 +258,9 @@ func (q *Drops) addTrace(number uint32, t *trace.Trace) {
 	}
 }
 
+// Heard is part of Question.
+func (q *Drops) Heard() uint32 { return uint32(q.seen) }
+
 // DropAnswer is where a flow's packets are lost, and how.
 type DropAnswer struct {
 	Verdict

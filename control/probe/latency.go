@@ -29,6 +29,8 @@ type Latency struct {
 	count    uint32
 	interval time.Duration
 	trips    []roundTrip
+	heard    uint32
+	lost     int // probes that traces show to be dropped or to loop
 }
 
 // roundTrip is one probe: when the near switch saw it first and again.
@@ -75,6 +77,10 @@ func (q *Latency) plan() (model.NodeID, []prober.Packet, uint32) {
 // addTrace notes a round trip with both mirrors of the near switch: in the first
 // tunnel, and in the third.
 func (q *Latency) addTrace(number uint32, t *trace.Trace) {
+	q.heard++
+	if t.End == trace.Lost || t.End == trace.Looped {
+		q.lost++
+	}
 	one := roundTrip{number: number}
 	both := 0
 	for i := range t.Hops {
@@ -100,6 +106,9 @@ func (q *Latency) addTrace(number uint32, t *trace.Trace) {
 	}
 }
 
+// Heard is part of Question.
+func (q *Latency) Heard() uint32 { return q.heard }
+
 // LatencyAnswer is the round trip of a probe: from its arrival at the near
 // switch to its next arrival there, including queueing in both switches.
 type LatencyAnswer struct {
@@ -107,6 +116,8 @@ type LatencyAnswer struct {
 	Stamps    bool
 	Sent      uint32
 	Returned  int // probes
+	Heard     int // probes whose trace has come
+	Lost      int // of them, those that were dropped or looped
 	Bytes     model.Bytes
 
 	// Min is the round trip of an idle link: the shortest by Stamps. Without, it is
@@ -122,7 +133,7 @@ type LatencyAnswer struct {
 // Answer computes the round trip from the traces so far; false means that no
 // probe was seen twice.
 func (q *Latency) Answer() (LatencyAnswer, bool) {
-	a := LatencyAnswer{Near: q.Near, Far: q.Far, Stamps: q.Stamps, Sent: q.count, Returned: len(q.trips), Bytes: model.Bytes(q.packet.Size())}
+	a := LatencyAnswer{Near: q.Near, Far: q.Far, Stamps: q.Stamps, Sent: q.count, Returned: len(q.trips), Heard: int(q.heard), Lost: q.lost, Bytes: model.Bytes(q.packet.Size())}
 	if len(q.trips) == 0 {
 		return a, false
 	}

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"bytes"
 	"math"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
+	wire "github.com/weft-telemetry/weft/wire/probe"
 )
 
 // TestClaimLinkLatency measures the round trip of a link that carries 30 % of
@@ -149,8 +151,19 @@ func TestProbeByFormat(t *testing.T) {
 	if _, _, err := scheduler.StartSeries(0, "ip.src == h3", time.Millisecond, 1); err == nil {
 		t.Error("a probe without destination is sent")
 	}
-	if scheduler.Unmatched != 0 {
-		t.Errorf("%d strange traces; want none", scheduler.Unmatched)
+	if scheduler.Late+scheduler.Foreign != 0 {
+		t.Errorf("%d late and %d foreign traces; want none", scheduler.Late, scheduler.Foreign)
+	}
+	scheduler.Close(q)
+	late := a.Traces[0]
+	scheduler.MatchTrace(late)
+	s, err := wire.FindStamp(late.Frame)
+	check(t, err)
+	at := bytes.Index(late.Frame, s.AppendTo(nil))
+	s.Series++
+	copy(late.Frame[at:], s.AppendTo(nil))
+	if !scheduler.MatchTrace(late) || scheduler.Late != 1 || scheduler.Foreign != 1 {
+		t.Errorf("%d late and %d foreign traces after one of each", scheduler.Late, scheduler.Foreign)
 	}
 }
 

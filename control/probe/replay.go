@@ -75,6 +75,9 @@ func (q *Replay) addTrace(_ uint32, t *trace.Trace) {
 	}
 }
 
+// Heard is part of Question.
+func (q *Replay) Heard() uint32 { return uint32(q.seen) }
+
 // Answer returns the most complete trace, nil if there is none, and the number of
 // traces.
 func (q *Replay) Answer() (*trace.Trace, int) { return q.best, q.seen }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
@@ -47,6 +48,8 @@ type Question interface {
 	plan() (host model.NodeID, packets []prober.Packet, count uint32)
 	// addTrace reads the trace of a probe, by its number, which it must not keep.
 	addTrace(number uint32, t *trace.Trace)
+	// Heard returns how many probes have had their trace.
+	Heard() uint32
 }
 
 // Scheduler starts questions and gives each the traces of its probes.
@@ -56,11 +59,22 @@ type Scheduler struct {
 	in       Injector
 	series   uint32
 	open     map[uint32]openQuestion
-	mirrored []bool // by node: a mirror of it was in some trace
+	closed   []sentSeries // questions that ended, the newest last
+	mirrored []bool       // by node: a mirror of it was in some trace
 
-	// Unmatched counts traces of probes that no open question has sent.
-	Unmatched uint64
+	// Late counts traces of probes whose question has ended. Foreign counts those of
+	// packets that are marked and stamped like probes and that no question has sent.
+	Late, Foreign uint64
 }
+
+// sentSeries identifies the probes of a question.
+type sentSeries struct {
+	id   uint32
+	host model.NodeID
+}
+
+// maxClosed is how many questions that ended are remembered.
+const maxClosed = 256
 
 type openQuestion struct {
 	Question
@@ -103,6 +117,12 @@ func (d *Scheduler) StartEvery(q Question, interval time.Duration) (time.Duratio
 	return time.Duration(count) * interval, nil
 }
 
+// Sent returns how many probes a question sends.
+func (d *Scheduler) Sent(q Question) (n uint32) {
+	_, _, n = q.plan()
+	return n
+}
+
 // MatchTrace reads a trace, which it does not keep, and reports whether it is that
 // of a probe. Traces of other packets show which switches mirror at all.
 func (d *Scheduler) MatchTrace(t *trace.Trace) bool {
@@ -117,18 +137,26 @@ func (d *Scheduler) MatchTrace(t *trace.Trace) bool {
 	}
 	q, ok := d.open[s.Series]
 	if !ok || q.host != s.Origin {
-		d.Unmatched++
+		if slices.Contains(d.closed, sentSeries{s.Series, s.Origin}) {
+			d.Late++
+		} else {
+			d.Foreign++
+		}
 		return true
 	}
 	q.addTrace(s.Number, t)
 	return true
 }
 
-// Close ends a question: later traces of its probes are unmatched.
+// Close ends a question: later traces of its probes are late.
 func (d *Scheduler) Close(q Question) {
 	for id, a := range d.open {
 		if a.Question == q {
 			delete(d.open, id)
+			if len(d.closed) == maxClosed {
+				d.closed = slices.Delete(d.closed, 0, 1)
+			}
+			d.closed = append(d.closed, sentSeries{id, a.host})
 		}
 	}
 }

@@ -104,6 +104,9 @@ func (q *Series) addTrace(_ uint32, t *trace.Trace) {
 	}
 }
 
+// Heard is part of Question.
+func (q *Series) Heard() uint32 { return uint32(q.answer.Seen) }
+
 // Answer counts the traces so far.
 func (q *Series) Answer() SeriesAnswer {
 	a := q.answer

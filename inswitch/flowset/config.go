@@ -22,6 +22,10 @@ type Config struct {
 	// IPv4 and IPv6 are the tables of each family. A family without cells has
 	// no table; its packets count as unkeyed in the other.
 	IPv4, IPv6 Table
+	// ProbeMark is the bits of the DSCP field that probes carry, as the prober
+	// sets them. A packet with one of them that has a probe's stamp is counted as
+	// a probe and is in no table. 0: probes are counted like other packets.
+	ProbeMark uint8
 	// Seed is drawn at random when the switch starts. Every switch and port
 	// derives its own from it, so that neighbours do not share their collisions
 	// and no sender can choose flows that collide.
@@ -63,7 +67,7 @@ func DefaultConfig() Config {
 		Slot:   10 * time.Millisecond,
 		IPv4:   Table{p.Geometry, Layout4},
 		IPv6:   Table{p.Geometry, Layout6},
-		Bursts: 64,
+		Bursts: 64, ProbeMark: 1,
 	}
 }
 

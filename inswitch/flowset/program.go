@@ -8,6 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
+	wire "github.com/weft-telemetry/weft/wire/flowset"
+	"github.com/weft-telemetry/weft/wire/probe"
 )
 
 // Program counts the flows of one switch.
@@ -19,10 +21,16 @@ import (
 //
 // Keys are those of the innermost IP header, inside tunnels and after labels,
 // and sizes are without labels: all switches on a packet's path count the same.
+//
+// Probes are not users' traffic, and take paths that no route intends: they are
+// counted apart, and are in no table.
 type Program struct {
 	slot time.Duration
 	v4   []unit[sketch.Key4]
 	v6   []unit[sketch.Key6]
+
+	probeMark uint8
+	frame     []byte // of a marked packet
 
 	perPort int // 1 if units are indexed by port, else 0
 
@@ -50,7 +58,7 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	p := &Program{slot: cfg.Slot, now: slot{end: math.MinInt64}}
+	p := &Program{slot: cfg.Slot, probeMark: cfg.ProbeMark, frame: make([]byte, 0, probeHead), now: slot{end: math.MinInt64}}
 	scopes := []model.PortID{0}
 	if cfg.PerPort {
 		p.perPort = 1
@@ -98,6 +106,10 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		return
 	}
 	at := int(ev.In-1) * p.perPort
+	if ev.Packet.DSCP&p.probeMark != 0 && p.isProbe(ev.Packet) {
+		p.countProbe(at, ev.Packet.Key)
+		return
+	}
 	if id := ev.Packet.KeyID; id != 0 && at < len(p.filling) {
 		// A number belongs to one family. Trying both saves reading the key,
 		// which may not be in the cache.
@@ -162,6 +174,37 @@ func (u *unit[K]) countSkipped(bank int, active bool) {
 	} else {
 		saturatingIncrement(&u.missed)
 	}
+}
+
+// probeHead is how many bytes of a marked packet are read: with labels, more than
+// mirrors keep of a probe.
+const probeHead = 256
+
+// isProbe reports whether a marked packet has a probe's stamp. The mark alone is not
+// enough: hosts mark users' packets too.
+func (p *Program) isProbe(pkt *inswitch.Packet) bool {
+	p.frame = pkt.AppendFrame(p.frame[:0], probeHead)
+	_, err := probe.FindStamp(p.frame)
+	return err == nil
+}
+
+// countProbe counts a probe, as countSkipped does a packet.
+func (p *Program) countProbe(at int, key *model.FlowKey) {
+	v4, v6 := at < len(p.v4), at < len(p.v6)
+	switch {
+	case v6 && (key.V6 || !v4):
+		p.v6[at].countProbe(p.bank, p.active)
+	case v4:
+		p.v4[at].countProbe(p.bank, p.active)
+	}
+}
+
+func (u *unit[K]) countProbe(bank int, active bool) {
+	n := &u.probes
+	if active {
+		n = &u.banks[bank].probes
+	}
+	*n = min(*n+1, wire.MaxProbes)
 }
 
 // startSlot begins the slot that contains now. A slot without any event is

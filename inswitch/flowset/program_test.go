@@ -10,6 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 	"github.com/weft-telemetry/weft/wire/dta"
 	wire "github.com/weft-telemetry/weft/wire/flowset"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/probe"
 )
 
 const ms = model.Time(time.Millisecond)
@@ -238,5 +240,51 @@ func TestConfigErrors(t *testing.T) {
 		if _, err := New(inswitch.Device{ID: 3, MTU: 1500}, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v; want %q", err, want)
 		}
+	}
+}
+
+// bytesOf is a packet that its host keeps as bytes.
+type bytesOf struct {
+	inswitch.Source
+	frame []byte
+}
+
+func (s bytesOf) AppendFrame(b []byte, limit int) []byte {
+	return append(b, s.frame[:min(limit, len(s.frame))]...)
+}
+
+// TestProbesAreCountedApart shows three packets of one flow: one of a user, one of a
+// user that its host has marked, and a probe. The table has the first two, the
+// flowset's counts the third. A packet with a probe's stamp and no mark is a user's.
+func TestProbesAreCountedApart(t *testing.T) {
+	key := model.FlowKey{Src: model.Addr4(0x0a000001), Dst: model.Addr4(0x0a000002), SrcPort: 5, DstPort: 4791, Proto: model.UDP}
+	frame := func(payload []byte) []byte {
+		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
+		b = packet.IPv4{Length: uint16(28 + len(payload)), TTL: 9, Proto: model.UDP, Src: key.Src.V4(), Dst: key.Dst.V4()}.AppendTo(b)
+		b = packet.UDP{SrcPort: 5, DstPort: 4791, Length: uint16(8 + len(payload))}.AppendTo(b)
+		return append(b, payload...)
+	}
+	user, stamped := frame(make([]byte, 64)), frame(probe.Stamp{Origin: 1, Series: 2, Number: 3}.AppendTo(nil))
+	cfg := DefaultConfig()
+	cfg.Slot = time.Millisecond
+	r := newRig(t, cfg, 0)
+	show := func(dscp uint8, frame []byte) {
+		r.observe(&inswitch.Event{Stage: inswitch.Ingress, Now: r.now, In: 1, Packet: &inswitch.Packet{
+			Key: &key, Outer: &key, Size: int32(len(frame)), DSCP: dscp, Source: bytesOf{frame: frame},
+		}})
+	}
+	show(0, user)
+	show(1, user)
+	show(1, stamped)
+	show(0, stamped)
+	allocs := testing.AllocsPerRun(100, func() { r.p.isProbe(&inswitch.Packet{Source: bytesOf{frame: stamped}}) })
+	r.until(model.Time(1900 * time.Microsecond))
+	got := r.collect()[name{slot: 0}].Counts
+	want := wire.Counts{Packets: 3, Bytes: uint64(2*len(user) + len(stamped)), Flows: 1, Probes: 1}
+	if got != want {
+		t.Errorf("a marked and a plain packet, a probe, and an unmarked stamp: %+v; want %+v", got, want)
+	}
+	if allocs > 2 { // the packet and its source
+		t.Errorf("recognising a probe allocates %v times, want nothing", allocs)
 	}
 }

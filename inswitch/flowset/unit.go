@@ -17,12 +17,14 @@ type unit[K sketch.Key] struct {
 	layout wire.Layout
 	banks  [2]bank[K]
 	missed uint32 // while no table was free
+	probes uint32 // the same of probes
 }
 
 type bank[K sketch.Key] struct {
 	set     *sketch.Set[K]
 	unkeyed uint32
 	missed  uint32
+	probes  uint32
 }
 
 func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []model.PortID) ([]unit[K], error) {
@@ -90,7 +92,7 @@ func (u *unit[K]) header(bank int, h *wire.Header) {
 	h.Seed, h.Scope = u.seed, u.scope
 	h.Geometry, h.Layout = wire.Geometry(b.set.Family().Geometry), u.layout
 	packets, bytes := b.set.Totals()
-	h.Counts = wire.Counts{Packets: packets, Bytes: bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed}
+	h.Counts = wire.Counts{Packets: packets, Bytes: bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed, Probes: b.probes}
 }
 
 func (u *unit[K]) appendSpan(bank int, span wire.Span, dst []byte) []byte {
@@ -119,6 +121,8 @@ func (u *unit[K]) clear(i int) {
 func (u *unit[K]) takeMissed(bank int) {
 	u.banks[bank].missed = u.missed
 	u.missed = 0
+	u.banks[bank].probes = min(u.banks[bank].probes+u.probes, wire.MaxProbes)
+	u.probes = 0
 }
 
 // saturatingIncrement increments n up to the largest value, as the format

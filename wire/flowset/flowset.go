@@ -34,7 +34,6 @@ var (
 	ErrShort    = errors.New("flowset: short chunk")
 	ErrMagic    = errors.New("flowset: not a flowset chunk")
 	ErrVersion  = errors.New("flowset: unknown version")
-	ErrReserved = errors.New("flowset: reserved bytes not zero")
 	ErrLayout   = errors.New("flowset: bad cell layout")
 	ErrGeometry = errors.New("flowset: bad geometry or slot length")
 	ErrSpan     = errors.New("flowset: bad section, or units outside it")
@@ -85,7 +84,11 @@ type Counts struct {
 	// Packets that are not in the table, so that no loss is silent.
 	Unkeyed uint32 // packets without a key of this family, such as ARP
 	Missed  uint32 // packets that arrived while no table was free
+	Probes  uint32 // packets of Weft's own probes, up to MaxProbes
 }
+
+// MaxProbes is the largest count of probes that the format holds: three bytes.
+const MaxProbes = 1<<24 - 1
 
 // Section is a part of a flowset.
 type Section uint8
@@ -179,7 +182,7 @@ func (h *Header) Open(b []byte, s Span) []byte {
 	b = be.AppendUint16(b, uint16(h.Scope))
 	b = append(b, h.FilterHashes, h.Tables)
 	b = append(b, h.Layout.Key, h.Layout.Flows, h.Layout.Packets, h.Layout.Bytes)
-	b = append(b, h.Layout.Ports, 0, 0, 0)
+	b = be.AppendUint32(b, uint32(h.Layout.Ports)<<24|min(h.Counts.Probes, MaxProbes))
 	b = be.AppendUint32(b, h.Slot)
 	b = be.AppendUint64(b, h.Seed)
 	b = be.AppendUint64(b, uint64(h.Start))
@@ -214,9 +217,6 @@ func (c *Chunk) Parse(b []byte) (int, error) {
 	if b[2] != Version {
 		return 0, ErrVersion
 	}
-	if b[17]|b[18]|b[19] != 0 {
-		return 0, ErrReserved
-	}
 	head := Header{
 		Switch: model.NodeID(be.Uint32(b[4:])),
 		Scope:  model.PortID(be.Uint16(b[8:])),
@@ -231,7 +231,7 @@ func (c *Chunk) Parse(b []byte) (int, error) {
 		Layout: Layout{Key: b[12], Flows: b[13], Packets: b[14], Bytes: b[15], Ports: b[16]},
 		Counts: Counts{
 			Packets: be.Uint64(b[56:]), Bytes: be.Uint64(b[64:]), Flows: be.Uint32(b[72:]),
-			Unkeyed: be.Uint32(b[76:]), Missed: be.Uint32(b[80:]),
+			Unkeyed: be.Uint32(b[76:]), Missed: be.Uint32(b[80:]), Probes: be.Uint32(b[16:]) & MaxProbes,
 		},
 	}
 	if err := head.Check(); err != nil {

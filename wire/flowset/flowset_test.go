@@ -63,6 +63,9 @@ func TestParse(t *testing.T) {
 	filter, cell := seal(t, filterChunk), seal(t, cellChunk)
 	flipped := bytes.Clone(cell)
 	flipped[HeaderSize] ^= 1
+	withProbes := paper()
+	withProbes.Counts.Probes = 0x10203
+	probed := patch(cell, 17, 1, 2, 3)
 	for name, tc := range map[string]struct {
 		in   []byte
 		want Chunk
@@ -78,7 +81,7 @@ func TestParse(t *testing.T) {
 		"checksum cut":             {in: cell[:len(cell)-1], err: ErrShort},
 		"magic":                    {in: patch(cell, 0, 0x57, 0x45), err: ErrMagic},
 		"version":                  {in: patch(cell, 2, 2), err: ErrVersion},
-		"reserved":                 {in: patch(cell, 19, 1), err: ErrReserved},
+		"probes":                   {in: probed, want: Chunk{Header: withProbes, Section: Cells, First: 19, Data: cell[HeaderSize : len(cell)-4]}},
 		"flipped bit":              {in: flipped, err: ErrChecksum},
 		"section 0":                {in: patch(cell, 3, 0), err: ErrSpan},
 		"section 3":                {in: patch(cell, 3, 3), err: ErrSpan},

@@ -88,7 +88,7 @@ local flowset, fs = declare("weft.flowset", "Weft flowset chunk", {
   { "uint8", "tables", "Sub-tables" }, { "uint8", "key_width", "Key width" },
   { "uint8", "flows_width", "Flow count width" }, { "uint8", "packets_width", "Packet count width" },
   { "uint8", "bytes_width", "Byte count width" }, { "uint8", "ports_width", "Port width" },
-  { "uint24", "reserved", "Reserved" }, { "uint32", "slot", "Slot" }, { "uint64", "seed", "Seed", base.HEX },
+  { "uint24", "probes", "Packets of probes" }, { "uint32", "slot", "Slot" }, { "uint64", "seed", "Seed", base.HEX },
   { "int64", "start", "Slot start (ns)" }, { "int64", "length", "Slot length (ns)" },
   { "uint32", "filter_bits", "Filter bits" }, { "uint32", "cells", "Cells per sub-table" },
   { "uint64", "packets", "Packets counted" }, { "uint64", "bytes", "Bytes counted" },
@@ -112,7 +112,7 @@ function flowset.dissector(buf, _, root)
   c.add("tables", 1)
   local widths = { key = buf(12, 1):uint(), flows = buf(13, 1):uint(), packets = buf(14, 1):uint(), bytes = buf(15, 1):uint(), ports = buf(16, 1):uint() }
   for _, n in ipairs({ "key_width", "flows_width", "packets_width", "bytes_width", "ports_width" }) do c.add(n, 1) end
-  c.add("reserved", 3)
+  c.add("probes", 3)
   c.add("slot", 4)
   for _, n in ipairs({ "seed", "start", "length" }) do c.add(n, 8) end
   for _, n in ipairs({ "filter_bits", "cells" }) do c.add(n, 4) end

@@ -2004,6 +2004,11 @@ export interface components {
             loop?: string[];
             /** @description Pattern probes: share of probes that were lost */
             loss?: components["schemas"]["ShareInterval"];
+            /**
+             * Format: int64
+             * @description Dropped or looped, by their traces
+             */
+            lost: number;
             /** @description Port after which packets were lost */
             lost_at?: components["schemas"]["PortRef"];
             /** @description Pattern probes: share of mirrors that were lost */
@@ -2024,6 +2029,11 @@ export interface components {
             state: "waiting" | "running" | "done" | "failed";
             /** @description Ids */
             traces: string[];
+            /**
+             * Format: int64
+             * @description Without a trace so far: in flight, or their mirrors were lost
+             */
+            unheard: number;
             /** @description Result, as text */
             verdict?: string;
         };
