@@ -68,11 +68,12 @@ func (p *programHeader) header() *programHeader { return p }
 // programKinds returns specs with their defaults. A program that is added here
 // can be used in scenario files.
 var programKinds = map[string]func() programSpec{
-	"flowset":    func() programSpec { return defaultFlowset() },
-	"epoch":      func() programSpec { return defaultEpoch() },
-	"label":      func() programSpec { return defaultLabels() },
-	"mirror":     func() programSpec { return defaultMirror() },
-	"port-state": func() programSpec { return defaultPortState() },
+	"flowset":       func() programSpec { return defaultFlowset() },
+	"epoch":         func() programSpec { return defaultEpoch() },
+	"label":         func() programSpec { return defaultLabels() },
+	"mirror":        func() programSpec { return defaultMirror() },
+	"port-state":    func() programSpec { return defaultPortState() },
+	"host-counters": func() programSpec { return defaultHostCounters() },
 }
 
 type programItem struct{ programSpec }

@@ -63,6 +63,7 @@ const (
 	UnknownPlace                // the payload names a switch or port that the topology has not
 	PrototypeNotAllowed         // the prototype's format cannot be authenticated
 	MalformedKey                // key or value of no format that this collector has memory for
+	ForeignHost                 // the payload names a host that is not attached to the reporter
 
 	Refusals = int(iota) // number of values, Admitted included
 )
@@ -100,6 +101,8 @@ func (r Refusal) String() string {
 		return "prototype format not allowed"
 	case MalformedKey:
 		return "malformed key"
+	case ForeignHost:
+		return "host of another switch in the payload"
 	}
 	return "refusal " + strconv.Itoa(int(r))
 }

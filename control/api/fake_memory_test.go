@@ -7,7 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/keyed"
 )
 
-// fakeMemory has the states of odd ports.
+// fakeMemory has the states of odd ports, and counts of priorities 0 and 3.
 type fakeMemory struct{}
 
 func (fakeMemory) WallTime(t model.Time) time.Time { return epoch0.Add(time.Duration(t)) }
@@ -20,3 +20,12 @@ func (fakeMemory) PortState(p model.Port) (s keyed.PortState, found bool, err er
 		Time: -model.Time(time.Millisecond), Queue: 5000, MaxQueue: 4000, Load: 25 * model.Gbps, PausedShare: 1<<16 - 1, PausedClass: 1<<3 | 1<<5, Bytes: 77,
 	}, true, nil
 }
+
+func (fakeMemory) HostCounts(_ model.NodeID, class model.Priority) (c keyed.Counts, err error) {
+	if class == 0 || class == 3 {
+		c = keyed.Counts{1000 + uint64(class), 10, 2000, 20, uint64(class)}
+	}
+	return c, nil
+}
+
+func (fakeMemory) CounterBound() (CounterBound, error) { return CounterBound{5, 0.25, 0.125}, nil }

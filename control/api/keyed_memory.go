@@ -15,6 +15,11 @@ type KeyedMemory interface {
 	// PortState returns the newest state that a switch wrote of a port. It is not found
 	// if none arrived, or if other ports' states have overwritten it.
 	PortState(p model.Port) (s keyed.PortState, found bool, err error)
+	// HostCounts returns what a host sent and received of a priority. Each count is an
+	// upper estimate of what switches reported.
+	HostCounts(host model.NodeID, class model.Priority) (keyed.Counts, error)
+	// CounterBound bounds the overestimate of a count.
+	CounterBound() (CounterBound, error)
 	// WallTime is the wall's time for a reading of a switch's clock.
 	WallTime(t model.Time) time.Time
 }
@@ -57,6 +62,8 @@ func (s *Server) keyedRoutes() {
 	get(s, "/ports/now", "get-ports-now", "Ports", "Newest state of every switch port, from the collector's memory", s.portsNow)
 	get(s, "/ports/now/{node}/{port}", "get-port-now", "Ports", "Newest state of one switch port, from the collector's memory",
 		s.portNow)
+	get(s, "/hosts/{host}/counters", "get-host-counters", "Hosts", "What a host sent and received by priority, from the collector's memory",
+		s.hostCounters)
 }
 
 func (s *Server) portsNow(_ context.Context, in *portsNowInput) (PortsNow, error) {

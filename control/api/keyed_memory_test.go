@@ -27,9 +27,35 @@ func TestPortsNow(t *testing.T) {
 
 func TestKeyedRoutesNeedMemory(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) { d.Memory = nil })
-	for _, path := range []string{"/ports/now", "/ports/now/tor0/1"} {
+	for _, path := range []string{"/ports/now", "/ports/now/tor0/1", "/hosts/h0/counters"} {
 		if w := do(s.Handler(), "GET", Prefix+path, ""); w.Code != http.StatusNotImplemented {
 			t.Errorf("%s without memory = %d; want 501", path, w.Code)
 		}
+	}
+}
+
+func TestHostCounters(t *testing.T) {
+	s, k := newServer(t)
+	host := k.fabric.Node(k.fabric.Hosts()[0])
+	read := func(path string) (got HostCounters) {
+		t.Helper()
+		w := do(s.Handler(), "GET", Prefix+"/hosts/"+path, "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Host != host.Name {
+			t.Fatalf("GET %s = %s, %v; want counters of %s", path, w.Body, err, host.Name)
+		}
+		return got
+	}
+	got := read(host.Name + "/counters")
+	if want := (HostCount{2003, 20, 4000, 40, 3}); got.Total != want || len(got.Classes) != 2 || got.Classes[1].Class != 3 {
+		t.Errorf("counters = %+v; want two classes and the total %+v", got, want)
+	}
+	if got.Bound != (CounterBound{5, 0.25, 0.125}) || len(got.Addresses) == 0 || len(got.Switches) != len(host.Ports) {
+		t.Errorf("counters = %+v; want the bound, addresses and switches", got)
+	}
+	if got := read(host.IPv4.String() + "/counters?class=3"); len(got.Classes) != 1 || got.Total.SentBytes != 1003 {
+		t.Errorf("counters of class 3 = %+v; want one class with 1003 bytes", got)
+	}
+	if got := read(host.Name + "/counters?class=5"); len(got.Classes) != 1 || got.Classes[0].HostCount != (HostCount{}) {
+		t.Errorf("counters of class 5 = %+v; want that class with zeros", got)
 	}
 }

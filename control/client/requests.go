@@ -127,6 +127,13 @@ func (c *Client) PortNow(ctx context.Context, node, port string) (api.PortNow, e
 	return callJSON[api.PortNow](ctx, c, "GET", "/ports/now/"+url.PathEscape(node)+"/"+url.PathEscape(port), nil, nil)
 }
 
+// HostCounters returns what a host, by name or address, sent and received; class is a
+// priority, or -1 for all.
+func (c *Client) HostCounters(ctx context.Context, host string, class int) (api.HostCounters, error) {
+	q := url.Values{"class": {strconv.Itoa(class)}}
+	return callJSON[api.HostCounters](ctx, c, "GET", "/hosts/"+url.PathEscape(host)+"/counters", q, nil)
+}
+
 // Heatmap returns a metric of all ports over time.
 func (c *Client) Heatmap(ctx context.Context, q api.HeatmapQuery) (api.Heatmap, error) {
 	return callJSON[api.Heatmap](ctx, c, "GET", "/ports/heatmap", queryParams(q), nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/slothash"
@@ -21,6 +22,7 @@ type Memory struct {
 	fabric *topo.Fabric
 	epoch  time.Time
 	ports  *keywrite.Table
+	counts *count.Table
 }
 
 var _ api.KeyedMemory = (*Memory)(nil)
@@ -36,6 +38,9 @@ func New(f *topo.Fabric, epoch time.Time, m *translate.Memory) (*Memory, error) 
 	}
 	if r.ports == nil {
 		return nil, errors.New("livestate: the collector has no memory for port states")
+	}
+	if r.counts = m.Counts; r.counts == nil {
+		return nil, errors.New("livestate: the collector has no memory for counters")
 	}
 	return r, nil
 }

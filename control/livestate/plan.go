@@ -1,12 +1,15 @@
 // Package livestate reads the newest state of the fabric straight from a collector's
-// memory, by key: states of ports (Key-Write). Nothing is polled and no analysis is
-// asked; an answer is what switches wrote last. It also plans that memory.
+// memory, by key: states of ports (Key-Write) and counters of hosts (Key-Increment).
+// Nothing is polled and no analysis is asked; an answer is what switches reported last.
+// It also plans that memory.
 // Manual: docs/collector.md#in-weft-serve.
 package livestate
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
@@ -16,12 +19,14 @@ import (
 
 // Sizes are the memories of keyed reports; 0: as large as the fabric needs.
 type Sizes struct {
-	Ports model.Bytes
+	Ports    model.Bytes
+	Counters model.Bytes
 }
 
 // Plan is the geometry of the memories.
 type Plan struct {
-	Ports keywrite.Config
+	Ports    keywrite.Config
+	Counters count.Config
 }
 
 // Limits of a memory. The least makes collisions of a small fabric rarer than one in
@@ -45,7 +50,44 @@ func PlanFor(f *topo.Fabric, sizes Sizes) (p Plan, err error) {
 	slot := model.Bytes(p.Ports.Size())
 	size, err := memorySize("port state", sizes.Ports, model.Bytes(ports)*slotsPerPort*slot)
 	p.Ports.Slots = uint64(size / slot)
+	if err != nil {
+		return p, err
+	}
+	size, err = memorySize("counter", sizes.Counters, model.Bytes(hostCounters(f))*cellsPerCounter*8)
+	p.Counters = count.DefaultConfig(int64(size))
 	return p, err
+}
+
+// cellsPerCounter makes one counter in 5,000 share all four of its cells with others
+// if hosts use all priorities, and one in 200,000 if they use three.
+const cellsPerCounter = 32
+
+// hostCounters is how many counters the hosts of a fabric can have.
+func hostCounters(f *topo.Fabric) (n int) {
+	for _, id := range f.Hosts() {
+		n += len(addresses(f.Node(id))) * len(switchesOf(f.Node(id))) * keyed.Classes * keyed.Metrics
+	}
+	return n
+}
+
+// addresses are those of a host.
+func addresses(n *topo.Node) (list []model.Addr) {
+	for _, a := range [...]model.Addr{n.IPv4, n.IPv6} {
+		if a != (model.Addr{}) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// switchesOf are those that a host is attached to.
+func switchesOf(n *topo.Node) (list []model.NodeID) {
+	for i := range n.Ports {
+		if sw := n.Ports[i].Peer.Node; !slices.Contains(list, sw) {
+			list = append(list, sw)
+		}
+	}
+	return list
 }
 
 // memorySize is the configured size of a memory, or what the fabric needs.
@@ -67,8 +109,6 @@ func (p *Plan) Open(m *translate.Memory) error {
 		return err
 	}
 	m.KeyWrites = append(m.KeyWrites, ports)
-	return nil
+	m.Counts, err = count.Open("", p.Counters)
+	return err
 }
-
-// Size is the memory of the plan.
-func (p *Plan) Size() model.Bytes { return model.Bytes(p.Ports.Size()) }

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -41,7 +42,7 @@ func newDoorkeeper(c *Config, f *fabric, log *slog.Logger, now func() time.Time)
 		d.guards[src.Kind] = g
 	}
 	cfg := admission.Config{
-		List: f.listKind, Guard: d.guards[sources.DTA.Kind],
+		Attached: f.attached, List: f.listKind, Guard: d.guards[sources.DTA.Kind],
 		RequireMAC: c.DTA().Require == sources.RequireMAC, TimeWindow: c.DTA().TimeWindow,
 	}
 	nodes := f.doc.Fabric.Nodes()
@@ -54,6 +55,16 @@ func newDoorkeeper(c *Config, f *fabric, log *slog.Logger, now func() time.Time)
 	var err error
 	d.dta, err = admission.New(cfg)
 	return d, err
+}
+
+// attached reports whether a host is attached to a switch.
+func (f *fabric) attached(host model.Addr, sw model.NodeID) bool {
+	id, ok := f.doc.Fabric.ByAddr(host)
+	if !ok || f.doc.Fabric.Node(id).Role.IsSwitch() {
+		return false
+	}
+	ports := f.doc.Fabric.Node(id).Ports
+	return slices.ContainsFunc(ports, func(p topo.Port) bool { return p.Peer.Node == sw })
 }
 
 // listKind is what a list of the plan holds, and whose flowsets.

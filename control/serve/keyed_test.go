@@ -7,14 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/keyfile"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/keyed"
 )
 
 // keyedScenario is the lab's fabric, whose switches send keyed reports, too.
 var keyedScenario = strings.Replace(labScenario, "management:", `  - {kind: port-state, period: 5ms}
+  - {kind: host-counters, period: 5ms}
 management:`, 1)
 
 // TestSwitchesWriteTheStateOfTheirPorts: every switch of a fabric writes its ports'
@@ -40,6 +43,74 @@ func TestSwitchesWriteTheStateOfTheirPorts(t *testing.T) {
 		}
 		return len(now.Ports) == 80 && len(now.Missing) == 0 && grown && one.LoadBps > 0
 	})
+}
+
+// TestSwitchesCountForTheirHosts: switches evict the counters of their hosts over a
+// socket, and the API adds up what hosts send.
+func TestSwitchesCountForTheirHosts(t *testing.T) {
+	b := start(t, testConfig(t))
+	l := newLabOf(t, b, keyedScenario)
+	l.chatter()
+	l.play()
+	c := b.client("")
+	eventually(t, "bytes that hosts sent and received", func() bool {
+		var sum api.HostCount
+		for _, id := range b.Fabric().Hosts() {
+			h, err := c.HostCounters(t.Context(), b.Fabric().Node(id).Name, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.SentBytes += h.Total.SentBytes
+			sum.ReceivedPackets += h.Total.ReceivedPackets
+		}
+		return sum.SentBytes > 10_000 && sum.ReceivedPackets > 100
+	})
+}
+
+func countReport(sw model.NodeID, host model.Addr, delta uint64) dta.Report {
+	return dta.Report{
+		Primitive: dta.KeyIncrement, Redundancy: keyed.Copies, Delta: delta,
+		Key: keyed.HostKey{Switch: sw, Host: host, Class: 3, Metric: keyed.SentBytes}.AppendTo(nil),
+	}
+}
+
+// TestForgedCountersChangeNothing: a switch counts for its own hosts, and each report
+// counts once.
+func TestForgedCountersChangeNothing(t *testing.T) {
+	b := start(t, testConfig(t))
+	c := b.client("")
+	f := b.Fabric()
+	host, stranger := f.Node(f.Hosts()[0]), f.Node(f.Hosts()[len(f.Hosts())-1])
+	tor, other := host.Ports[0].Peer.Node, stranger.Ports[0].Peer.Node
+	sent := func(n *topo.Node) uint64 {
+		h, err := c.HostCounters(t.Context(), n.Name, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.Total.SentBytes
+	}
+	owner, thief := newKeyedSender(t, b, tor, nil), newKeyedSender(t, b, other, nil)
+	owner.send(countReport(tor, host.IPv4, 1000), countReport(tor, host.IPv4, 500))
+	thief.send(countReport(tor, host.IPv4, 666), countReport(other, host.IPv4, 667), countReport(other, stranger.IPv4, 1<<63),
+		countReport(other, stranger.IPv4, 70))
+	newKeyedSender(t, b, host.ID, nil).send(countReport(tor, host.IPv4, 668))
+	eventually(t, "what is the switches' own, and four refusals", func() bool {
+		return sent(host) == 1500 && sent(stranger) == 70 && refusedKeys(b) == 4
+	})
+}
+
+// refusedKeys is how many keyed reports were refused for their content.
+func refusedKeys(b *bed) (n uint64) {
+	h := b.Health()
+	for i := range h.Stages {
+		for _, l := range h.Stages[i].Losses {
+			switch l.Reason {
+			case "another switch in the payload", "unknown switch or port in the payload", "malformed key", "host of another switch in the payload":
+				n += l.Count
+			}
+		}
+	}
+	return n
 }
 
 // keyedSender sends keyed reports of one reporter from a socket of its own.
@@ -103,19 +174,7 @@ func TestForgedKeysChangeNothing(t *testing.T) {
 	// A run of equal reports, of which only the last is the thief's own.
 	thief.send(torn, stateReport(model.Port{Node: other.Node, Port: 99}, 666), stateReport(mine, 666), stateReport(mine, 667), stateReport(other, 2000))
 	eventually(t, "the thief's own state", func() bool { return queueOf(other) == 2000 })
-	eventually(t, "five refusals", func() bool {
-		var refused uint64
-		h := b.Health()
-		for i := range h.Stages {
-			for _, l := range h.Stages[i].Losses {
-				switch l.Reason {
-				case "another switch in the payload", "unknown switch or port in the payload", "malformed key":
-					refused += l.Count
-				}
-			}
-		}
-		return refused == 5
-	})
+	eventually(t, "five refusals", func() bool { return refusedKeys(b) == 5 })
 	if got := queueOf(mine); got != 1000 {
 		t.Errorf("queue of %v is %d after forged reports; want 1000", mine, got)
 	}

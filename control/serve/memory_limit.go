@@ -42,7 +42,8 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 	list := []MemoryShare{
 		{"kernel receive buffers of DTA sockets", "dta.receive_buffer", f.receiveBuffer(c) * model.Bytes(max(dta.Workers, 1)), "the newest datagram is dropped", true},
 		{"lists of reports in memory", "controller.flows", model.Bytes(f.memory().Size()), "the oldest entry is overwritten", true},
-		{"newest states of ports", "dta.port_memory", f.keyed.Size(), "a state of another port is overwritten: it is not found", true},
+		{"newest states of ports", "dta.port_memory", model.Bytes(f.keyed.Ports.Size()), "a state of another port is overwritten: it is not found", true},
+		{"counters of hosts", "dta.counter_memory", model.Bytes(f.keyed.Counters.Size()), "counters share cells: sums are too high", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
 		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
 		{"records of a slot and of the one before, until they are reduced", "controller.flow_memory", recordMemory(c.Controller.FlowMemory), "those of flowsets that were not decoded are not made", false},

@@ -68,6 +68,7 @@ func newPolicy(t testing.TB, change func(*Config)) *Policy {
 			{Name: "tor1", Switch: true, Ports: 4, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/32")}},
 		},
 		List: listOf, Guard: newGuard(t, GuardConfig{}), TimeWindow: 10 * time.Second,
+		Attached: func(a model.Addr, sw model.NodeID) bool { return a == addr0 && sw == tor0 },
 	}
 	if change != nil {
 		change(&cfg)

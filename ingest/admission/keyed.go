@@ -16,10 +16,28 @@ func (p *Policy) keyed(reporter model.NodeID, r *dta.Report) translate.Refusal {
 	if r.Redundancy != keyed.Copies {
 		return translate.MalformedKey // it would contradict the copies that it leaves as they are
 	}
-	if r.Primitive == dta.KeyWrite {
+	switch r.Primitive {
+	case dta.KeyWrite:
 		return p.portState(reporter, r)
+	case dta.KeyIncrement:
+		return p.hostCounter(reporter, r)
 	}
 	return translate.MalformedKey
+}
+
+// hostCounter decides about a counter. Counters share cells: what a switch adds to
+// those of hosts that it does not have would show in others' sums.
+func (p *Policy) hostCounter(reporter model.NodeID, r *dta.Report) translate.Refusal {
+	var key keyed.HostKey
+	switch {
+	case key.Parse(r.Key) != nil || r.Delta > keyed.MaxDelta:
+		return translate.MalformedKey
+	case key.Switch != reporter:
+		return translate.ForeignSwitch
+	case p.cfg.Attached == nil || !p.cfg.Attached(key.Host, reporter):
+		return translate.ForeignHost
+	}
+	return translate.Admitted
 }
 
 func (p *Policy) portState(reporter model.NodeID, r *dta.Report) translate.Refusal {

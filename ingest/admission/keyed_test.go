@@ -16,6 +16,16 @@ func stateOf(sw model.NodeID, port model.PortID) dta.Report {
 	}
 }
 
+// addr0 is the address of host0, which is attached to tor0.
+var addr0 = model.Addr4(0x0a000001)
+
+func countOf(sw model.NodeID, host model.Addr, delta uint64) dta.Report {
+	return dta.Report{
+		Primitive: dta.KeyIncrement, Redundancy: keyed.Copies,
+		Key: keyed.HostKey{Switch: sw, Host: host, Class: 3}.AppendTo(nil), Delta: delta,
+	}
+}
+
 // TestKeyedReports: a switch writes its own keys, of known formats, and nobody else
 // writes any.
 func TestKeyedReports(t *testing.T) {
@@ -34,6 +44,17 @@ func TestKeyedReports(t *testing.T) {
 		"fewer copies":             {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Redundancy = 2 }), translate.MalformedKey},
 		"another value":            {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Data = r.Data[:4] }), translate.MalformedKey},
 		"another key":              {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Key = []byte{9, 9} }), translate.MalformedKey},
+
+		"count of its host":             {tor0, countOf(tor0, addr0, keyed.MaxDelta), translate.Admitted},
+		"count of another switch":       {tor1, countOf(tor0, addr0, 1), translate.ForeignSwitch},
+		"count of another's host":       {tor1, countOf(tor1, addr0, 1), translate.ForeignHost},
+		"count of an unknown host":      {tor0, countOf(tor0, model.Addr4(9), 1), translate.ForeignHost},
+		"count of a host by itself":     {host0, countOf(host0, addr0, 1), translate.ForeignSwitch},
+		"count that subtracts":          {tor0, countOf(tor0, addr0, 1<<64-1), translate.MalformedKey},
+		"count above the limit":         {tor0, countOf(tor0, addr0, keyed.MaxDelta+1), translate.MalformedKey},
+		"count in fewer cells":          {tor0, changed(countOf(tor0, addr0, 1), func(r *dta.Report) { r.Redundancy = 1 }), translate.MalformedKey},
+		"count under the key of a port": {tor0, changed(countOf(tor0, addr0, 1), func(r *dta.Report) { r.Key = stateOf(tor0, 1).Key }), translate.MalformedKey},
+		"state under the key of a host": {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Key = countOf(tor0, addr0, 1).Key }), translate.MalformedKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := newPolicy(t, nil).Report(now, &dta.Header{Reporter: tc.from}, &tc.report); got != tc.want {

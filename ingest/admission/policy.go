@@ -45,6 +45,8 @@ type Config struct {
 	Nodes []Node // by id
 	// List returns what a list holds and, of flowsets, the switch that owns it.
 	List func(l dta.ListID) (Kind, model.NodeID)
+	// Attached reports whether a host is attached to a switch; nil: none is.
+	Attached func(host model.Addr, sw model.NodeID) bool
 	// Guard decides about sources, and counts all refusals.
 	Guard *Guard
 	// RequireMAC refuses reporters that do not authenticate.

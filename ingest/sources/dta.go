@@ -33,6 +33,7 @@ type DTAConfig struct {
 	ReceiveBuffer model.Bytes // of each socket; 0: as the planned slots need
 	Memory        string
 	PortMemory    model.Bytes // of the newest states of ports; 0: as the fabric needs
+	CounterMemory model.Bytes // of counters of hosts; 0: as the fabric needs
 	Limits        source.Limits
 	Keys          string // file
 	Require       string // RequireMAC, or empty
@@ -51,6 +52,7 @@ func (c *DTAConfig) Settings() []source.Setting {
 			Value: &c.Memory,
 		},
 		{Key: "port_memory", About: "memory for the newest state of every port, 1MiB to 64GiB; 0: as much as the topology needs", Value: &c.PortMemory},
+		{Key: "counter_memory", About: "memory for counters of hosts, 1MiB to 64GiB; 0: as much as the topology needs", Value: &c.CounterMemory},
 		{
 			Key: "keys", About: "file of the reporters' keys, which weft keys new writes; a reporter with a key must use it", Reload: true,
 			Value: &c.Keys,

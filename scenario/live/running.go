@@ -45,6 +45,9 @@ type StartOptions struct {
 	// PortStates has all switches write the states of their ports, if the scenario does
 	// not say how.
 	PortStates bool
+	// HostCounters has all switches count for their hosts, if the scenario does not say
+	// how.
+	HostCounters bool
 	// AdaptiveLabels has silent ports label more often.
 	AdaptiveLabels bool
 	// LabelWindow is the window of label coverage; 0: twice the labelling interval.
@@ -93,8 +96,18 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	run := *s
 	// Agents report to the controller, not to the scenario's own verdicts.
 	run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil
-	if o.PortStates && !has("port-state") {
-		p, err := scenario.PortStateProgram(min(max(run.Duration/statesPerRun, minStatePeriod), 10*time.Millisecond))
+	for _, one := range []struct {
+		wanted bool
+		kind   string
+		make   func(period time.Duration) (scenario.Program, error)
+	}{
+		{o.PortStates, "port-state", scenario.PortStateProgram},
+		{o.HostCounters, "host-counters", scenario.HostCounterProgram},
+	} {
+		if !one.wanted || has(one.kind) {
+			continue
+		}
+		p, err := one.make(min(max(run.Duration/statesPerRun, minStatePeriod), 10*time.Millisecond))
 		if err != nil {
 			return nil, err
 		}
@@ -184,8 +197,8 @@ func (r *Running) controllerConfig() control.Config {
 	return cfg
 }
 
-// statesPerRun is how often a switch writes its ports' states in a run, unless the
-// scenario says it.
+// statesPerRun is how often a switch writes its ports' states and evicts its hosts'
+// counters in a run, unless the scenario says it.
 const (
 	statesPerRun   = 50
 	minStatePeriod = 10 * time.Microsecond

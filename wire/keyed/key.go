@@ -9,9 +9,10 @@ import (
 
 // Errors of Parse.
 var (
-	ErrShort = errors.New("keyed: length does not fit the kind")
-	ErrKind  = errors.New("keyed: unknown kind")
-	ErrZero  = errors.New("keyed: reserved bits are not zero")
+	ErrShort  = errors.New("keyed: length does not fit the kind")
+	ErrKind   = errors.New("keyed: unknown kind")
+	ErrZero   = errors.New("keyed: reserved bits are not zero")
+	ErrMetric = errors.New("keyed: unknown metric")
 )
 
 // Kind is the first byte of every key.
@@ -19,7 +20,8 @@ type Kind uint8
 
 // Kinds of keys.
 const (
-	PortStateKind Kind = 1 // newest state of a port
+	PortStateKind   Kind = 1 // newest state of a port
+	HostCounterKind Kind = 2 // counter of a host
 )
 
 // Classes is the number of priorities.

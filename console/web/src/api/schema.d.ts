@@ -232,6 +232,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/hosts/{host}/counters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a host sent and received by priority, from the collector's memory */
+        get: operations["get-host-counters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/incidents": {
         parameters: {
             query?: never;
@@ -556,6 +573,32 @@ export interface components {
             /** Format: date-time */
             time: string;
         };
+        ClassCount: {
+            /**
+             * Format: int64
+             * @description Priority, 0 to 7
+             */
+            class: number;
+            /**
+             * Format: int64
+             * @description As the switch sent them
+             */
+            received_bytes: number;
+            /**
+             * Format: int64
+             * @description Packets that arrived with ECN's mark of congestion
+             */
+            received_marked: number;
+            /** Format: int64 */
+            received_packets: number;
+            /**
+             * Format: int64
+             * @description From the Ethernet header to the payload, as the switch received them
+             */
+            sent_bytes: number;
+            /** Format: int64 */
+            sent_packets: number;
+        };
         Clock: {
             /** @enum {string} */
             mode: "serve" | "demo" | "replay";
@@ -605,6 +648,23 @@ export interface components {
             packets: number;
             /** Format: int64 */
             period_ns: number;
+        };
+        CounterBound: {
+            /**
+             * Format: double
+             * @description No counter of a class is too high by more than this,
+             */
+            excess: number;
+            /**
+             * Format: double
+             * @description except with this probability at most
+             */
+            failing: number;
+            /**
+             * Format: double
+             * @description Probability at most that a counter is too high at all, if all hosts use all priorities
+             */
+            shared: number;
         };
         CounterPoint: {
             /** Format: int64 */
@@ -1241,6 +1301,43 @@ export interface components {
             steps: number;
             /** @description By port, then step: the maximum of the step; null: no sample */
             values: (number | null)[][];
+        };
+        HostCount: {
+            /**
+             * Format: int64
+             * @description As the switch sent them
+             */
+            received_bytes: number;
+            /**
+             * Format: int64
+             * @description Packets that arrived with ECN's mark of congestion
+             */
+            received_marked: number;
+            /** Format: int64 */
+            received_packets: number;
+            /**
+             * Format: int64
+             * @description From the Ethernet header to the payload, as the switch received them
+             */
+            sent_bytes: number;
+            /** Format: int64 */
+            sent_packets: number;
+        };
+        HostCounters: {
+            addresses: string[];
+            bound: components["schemas"]["CounterBound"];
+            /** @description Priorities with any count, ascending; or the one that was asked for */
+            classes: components["schemas"]["ClassCount"][];
+            host: string;
+            /** @description That the host is attached to, and that count */
+            switches: string[];
+            /**
+             * Format: date-time
+             * @description The fabric's time; counts may be as old as the period at which switches evict them
+             */
+            time: string;
+            /** @description Sum of the classes below */
+            total: components["schemas"]["HostCount"];
         };
         Incident: {
             /** Format: date-time */
@@ -3085,6 +3182,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-host-counters": {
+        parameters: {
+            query?: {
+                /** @description Only this priority; -1: all */
+                class?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name or address */
+                host: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostCounters"];
                 };
             };
             /** @description Error */
