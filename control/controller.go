@@ -169,7 +169,7 @@ type Controller struct {
 	markedTraces  []*trace.Trace // that onMarkedTrace has not got yet
 	recentLosses  recentLosses
 	reducer       *flowreduce.Reducer
-	slotRecords   slotRecords
+	recordHops    hopBlock
 	tracedFlows   map[model.FlowKey]model.Time // when a packet of theirs was traced
 	jobAddrs      map[model.Addr][]int         // jobs that own an address, by index
 	liveness      livenessTable
@@ -253,7 +253,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.findings, e = flowfindings.New(cfg.Findings)
 	err = errors.Join(err, e)
-	c.reducer, e = flowreduce.New(cfg.Reduction, c.jobOf)
+	c.reducer, e = flowreduce.New(cfg.Reduction, c.flowNames())
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot)

@@ -40,7 +40,7 @@ func evidenceBed(t *testing.T) *Controller {
 		t.Fatal(err)
 	}
 	c.cfg.Reduction = flowreduce.DefaultConfig()
-	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.jobOf); err != nil {
+	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.flowNames()); err != nil {
 		t.Fatal(err)
 	}
 	if c.findings, err = flowfindings.New(flowfindings.DefaultConfig()); err != nil {

@@ -5,80 +5,101 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// slotRecords are the records of one slot before they are reduced. Their memory is
-// used again, because most of them are not stored.
-type slotRecords struct {
-	list []record.FlowSlot
-	// hops are the paths of this slot, and those of the slot before, which the reducer
-	// still has.
-	hops, last []record.FlowHop
-}
-
 // flowRecords adds records of the flows of a slot, each with its path, as far as they
-// are stored one by one: see package flowreduce.
+// are stored one by one, and sums of the others: see package flowreduce.
 func (c *Controller) flowRecords(s *flowwatch.Slot) {
-	m := &c.slotRecords
-	m.hops, m.last = m.last[:0], m.hops
-	clear(m.list)
-	m.list = m.list[:0]
+	var choice flowreduce.Choice
 	at := c.wallTime(s.Start())
-	for f := range s.Flows() {
-		first := len(m.hops)
-		for _, h := range f.Hops {
-			m.hops = append(m.hops, record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets})
-		}
-		m.list = append(m.list, record.FlowSlot{
-			Time: at, Slot: s.Length, Flow: f.Key, Exact: f.Exact, Packets: f.Packets, Bytes: f.Bytes,
-			Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst), Path: m.hops[first:len(m.hops):len(m.hops)],
-		})
-	}
-	c.storeFlows(s, m.list)
-}
-
-// storeFlows adds the records of a slot to the batch that are stored one by one, and
-// sums of the others. The records and their paths are copied.
-func (c *Controller) storeFlows(s *flowwatch.Slot, list []record.FlowSlot) {
-	var referred map[model.FlowKey]bool
-	if len(list) > c.cfg.Reduction.Keep {
+	var referred []flowreduce.Flow
+	if s.Len() > c.cfg.Reduction.Keep {
 		referred = c.referredFlows(s)
 	}
-	var kept []record.FlowSlot
-	kept, c.batch.Counters = c.reducer.Reduce(list, c.batch.Counters, func(r *record.FlowSlot) bool { return referred[r.Flow] })
-	c.batch.Flows = slices.Grow(c.batch.Flows, len(kept))
-	for i := range kept {
-		kept[i].Path = slices.Clone(kept[i].Path)
-		c.batch.Flows = append(c.batch.Flows, kept[i])
+	choice, c.batch.Counters = c.reducer.Reduce(at, s.Parts(), referred, c.batch.Counters)
+	if choice.All {
+		c.batch.Flows = slices.Grow(c.batch.Flows, s.Len())
+		for f := range s.Flows() {
+			c.addFlowRecord(f, at, s.Length, false)
+		}
+		return
+	}
+	c.batch.Flows = slices.Grow(c.batch.Flows, len(choice.Kept)+len(choice.Ended))
+	for _, f := range choice.Kept {
+		flow := flowwatch.FlowOf(f.Map, f.Number)
+		c.addFlowRecord(&flow, at, s.Length, true)
+	}
+	for _, f := range choice.Ended {
+		flow := flowwatch.FlowOf(f.Map, f.Number)
+		c.addFlowRecord(&flow, c.wallTime(f.Map.Start()), f.Map.Length, true)
 	}
 }
 
-// referredFlows are the flows that findings of a slot and open incidents refer to,
+// addFlowRecord adds the record of a flow of a slot. partial: not every flow of the slot
+// has one.
+func (c *Controller) addFlowRecord(f *flowwatch.Flow, at time.Time, length time.Duration, partial bool) {
+	path := c.recordHops.take(len(f.Hops))
+	for i := range f.Hops {
+		h := &f.Hops[i]
+		path[i] = record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets}
+	}
+	c.batch.Flows = append(c.batch.Flows, record.FlowSlot{
+		Time: at, Slot: length, Flow: *f.Key, Exact: f.Exact, Packets: f.Packets, Bytes: f.Bytes,
+		Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst), Path: path, Partial: partial,
+	})
+}
+
+// hopBlock is memory for the paths of records: one allocation serves many. Records of one
+// block are of the same or successive slots, and are released at about the same time.
+type hopBlock []record.FlowHop
+
+const hopBlockLen = 1024
+
+func (b *hopBlock) take(n int) []record.FlowHop {
+	if n > len(*b) {
+		*b = make([]record.FlowHop, max(n, hopBlockLen))
+	}
+	list := (*b)[:n:n]
+	*b = (*b)[n:]
+	return list
+}
+
+// referredFlows are the flows of a slot that its findings and open incidents refer to,
 // and those that someone asked for.
-func (c *Controller) referredFlows(s *flowwatch.Slot) map[model.FlowKey]bool {
-	referred := map[model.FlowKey]bool{}
+func (c *Controller) referredFlows(s *flowwatch.Slot) (list []flowreduce.Flow) {
+	add := func(k *model.FlowKey) {
+		if m, n, ok := s.Find(k); ok {
+			list = append(list, flowreduce.Flow{Map: m, Number: n})
+		}
+	}
 	for i := range s.Losses {
-		referred[s.Losses[i].Flow] = true
+		add(&s.Losses[i].Flow)
 	}
 	for i := range s.Paths {
-		for _, k := range s.Paths[i].Flows {
-			referred[k] = true
+		for k := range s.Paths[i].Flows {
+			add(&s.Paths[i].Flows[k])
 		}
 	}
 	for _, in := range c.correlator.OpenIncidents() {
-		for _, k := range in.Flows {
-			referred[k] = true
+		for k := range in.Flows {
+			add(&in.Flows[k])
 		}
 	}
 	for k, at := range c.tracedFlows {
 		if c.now.Sub(at) < tracedFor {
-			referred[k] = true
+			add(&k)
 		}
 	}
-	return referred
+	return list
+}
+
+// flowNames are the names of what flows are added up by.
+func (c *Controller) flowNames() flowreduce.Names {
+	return flowreduce.Names{Host: c.hostName, Switch: c.nodeName, Job: c.jobOf}
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
@@ -22,7 +23,7 @@ func TestReferredFlowsAreStored(t *testing.T) {
 	c := evidenceBed(t)
 	c.cfg.Reduction.Keep, c.cfg.Jobs = 5, []Job{{Name: "training", Hosts: []string{"h1", "h2"}}}
 	var err error
-	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.jobOf); err != nil {
+	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.flowNames()); err != nil {
 		t.Fatal(err)
 	}
 	addr := func(name string) model.Addr {
@@ -35,27 +36,25 @@ func TestReferredFlowsAreStored(t *testing.T) {
 	key := func(i int) model.FlowKey {
 		return model.FlowKey{Src: addr("h1"), Dst: addr("h2"), SrcPort: uint16(i), Proto: model.UDP}
 	}
-	const flows = 20
+	const flowCount = 20
 	c.now = model.Time(time.Second)
 	c.noteTraced(key(3))
 	c.correlator.AddEvidence(incident.Evidence{
 		At: c.now, From: c.now, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 		Location: c.portNamed(t, "tor2", "leaf2"), Flows: []model.FlowKey{key(2)},
 	})
-	s := &flowwatch.Slot{Losses: []loss.Event{{Flow: key(0)}}, Paths: []paths.Finding{{Flows: []model.FlowKey{key(1)}}}}
 	slot := func() map[int]bool {
 		c.batch.Reset()
 		c.batch.Flows = append(c.batch.Flows, record.FlowSlot{}) // of another slot
-		var list []record.FlowSlot
-		hops := make([]record.FlowHop, flows)
-		for i := range flows {
-			hops[i].Packets = uint64(i)
-			list = append(list, record.FlowSlot{
-				Time: c.wallTime(c.now), Flow: key(i), Src: "h1", Dst: "h2", Bytes: uint64(100 + i), Exact: true, Path: hops[i : i+1],
-			})
+		d := flows.Decoded{Switch: 1, Start: c.now, Length: 10 * time.Millisecond}
+		for i := range flowCount {
+			d.Records = append(d.Records, flows.Record{Key: key(i), Packets: uint64(i), Bytes: uint64(100 + i), Grade: flows.Exact})
 		}
-		c.storeFlows(s, list)
-		clear(hops) // their memory is used again
+		m := paths.NewMap(int64(c.now)/int64(d.Length), d.Length)
+		m.AddFlowset(&d)
+		s := flowwatch.NewSlot(m.Slot, m.Length, m)
+		s.Losses, s.Paths = []loss.Event{{Flow: key(0)}}, []paths.Finding{{Flows: []model.FlowKey{key(1)}}}
+		c.flowRecords(s)
 		stored := map[int]bool{}
 		for _, r := range c.batch.Flows[1:] {
 			stored[int(r.Flow.SrcPort)] = true
@@ -68,10 +67,10 @@ func TestReferredFlowsAreStored(t *testing.T) {
 		}
 		return stored
 	}
-	if got := slot(); len(got) != 5 || !got[0] || !got[1] || !got[2] || !got[3] || !got[flows-1] {
+	if got := slot(); len(got) != 5 || !got[0] || !got[1] || !got[2] || !got[3] || !got[flowCount-1] {
 		t.Errorf("stored flows %v; want 0 (lost), 1 (finding), 2 (incident), 3 (traced) and the largest", got)
 	}
-	if got, want := c.reducer.Counts(), (flowreduce.Counts{Kept: 5, Reduced: flows - 5}); got != want {
+	if got, want := c.reducer.Counts(), (flowreduce.Counts{Kept: 5, Reduced: flowCount - 5}); got != want {
 		t.Errorf("counts %+v; want %+v", got, want)
 	}
 	c.now = c.now.Add(tracedFor)
@@ -87,16 +86,31 @@ func TestReferredFlowsAreStored(t *testing.T) {
 	}
 }
 
-// TestRecordsOfASlotTakeTheirMemory: what is held between two slots that are reduced
-// is within the row of the memory table, which allows 580 bytes for a flow at a switch.
-func TestRecordsOfASlotTakeTheirMemory(t *testing.T) {
+// TestReducedSlotTakesItsMemory: what is held between two slots that are reduced is
+// within the row of the memory table, which counts as much for a flow as decoding does.
+func TestReducedSlotTakesItsMemory(t *testing.T) {
 	c := evidenceBed(t)
 	c.cfg.Reduction.Keep = 100
 	var err error
-	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.jobOf); err != nil {
+	if c.reducer, err = flowreduce.New(c.cfg.Reduction, c.flowNames()); err != nil {
 		t.Fatal(err)
 	}
-	const flows = 100_000
+	const flowCount = 100_000
+	var slots []*flowwatch.Slot
+	for n := range 3 {
+		// The worst case: every flow has hosts of its own, outside the fabric.
+		d := flows.Decoded{Switch: 1, Start: model.Time(n) * model.Time(time.Second), Length: time.Second}
+		for i := range flowCount {
+			d.Records = append(d.Records, flows.Record{
+				Key:   model.FlowKey{Src: model.Addr4(uint32(i)), Dst: model.Addr4(uint32(i + flowCount)), Proto: model.UDP},
+				Bytes: uint64(i), Grade: flows.Exact,
+			})
+		}
+		m := paths.NewMap(int64(n), time.Second)
+		m.AddFlowset(&d)
+		m.Sightings(0) // records are joined
+		slots = append(slots, flowwatch.NewSlot(m.Slot, m.Length, m))
+	}
 	live := func() uint64 {
 		c.batch = record.Batch{}
 		runtime.GC()
@@ -105,21 +119,12 @@ func TestRecordsOfASlotTakeTheirMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := live()
-	for n := range 3 {
-		m := &c.slotRecords
-		m.hops, m.last = m.last[:0], m.hops
-		m.list = m.list[:0]
-		for i := range flows {
-			m.hops = append(m.hops, record.FlowHop{Switch: "tor0", Packets: 1})
-			m.list = append(m.list, record.FlowSlot{
-				Time: c.wallTime(model.Time(n)), Flow: model.FlowKey{Src: model.Addr4(uint32(i)), Proto: model.UDP},
-				Src: "h0", Dst: "h1", Bytes: uint64(i), Path: m.hops[i : i+1 : i+1],
-			})
-		}
-		c.storeFlows(&flowwatch.Slot{}, m.list)
+	for _, s := range slots {
+		c.flowRecords(s)
 	}
-	if each := float64(live()-before) / flows; each > 580 || each < 100 {
-		t.Errorf("%.0f bytes for each flow of a slot; want at most 580, and no fewer than its record", each)
+	if each := float64(live()-before) / flowCount; each > 320 || each < 50 {
+		t.Errorf("%.0f bytes for each flow of a slot; want at most 320, and no fewer than its totals", each)
 	}
 	runtime.KeepAlive(c)
+	runtime.KeepAlive(slots)
 }

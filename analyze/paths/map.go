@@ -271,6 +271,23 @@ func (m *Map) Largest(flow int) *Sighting {
 	return best
 }
 
+// Totals are the counters of a flow in a slot.
+type Totals struct {
+	Packets, Bytes uint64 // the most that a switch counted
+	Exact          bool   // every counter is
+}
+
+// Totals returns the counters of a flow.
+func (m *Map) Totals(flow int) Totals {
+	t := Totals{Exact: true}
+	list := m.Sightings(flow)
+	for i := range list {
+		s := &list[i]
+		t.Packets, t.Bytes, t.Exact = max(t.Packets, s.Packets), max(t.Bytes, s.Bytes), t.Exact && s.Exact
+	}
+	return t
+}
+
 // All iterates over the flows seen anywhere, with their sightings, in the order in which
 // they were added. The sightings belong to the map.
 func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] {

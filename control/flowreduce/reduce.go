@@ -1,11 +1,16 @@
 // Package flowreduce chooses which flows of a slot are stored one by one, and adds up
 // the others. A slot of a large fabric has 100,000 flows, and most of them say
-// nothing that their sums do not. docs/store.md states the rule.
+// nothing that their sums do not. It chooses over columns, so that records are made of
+// the chosen flows alone. docs/store.md states the rule.
 package flowreduce
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -34,142 +39,121 @@ func (c Config) Check() error {
 	return nil
 }
 
+// Names gives what sums are named after. Empty: a host outside the fabric, no job.
+type Names struct {
+	Host   func(model.Addr) string
+	Switch func(model.NodeID) string
+	Job    func(*model.FlowKey) string
+}
+
 // Counts account for flows of slots.
 type Counts struct {
 	Kept    uint64 `json:"kept"`    // records that are stored
 	Reduced uint64 `json:"reduced"` // records that are only in sums
 }
 
+// Flow is a flow of a map, by its number there.
+type Flow struct {
+	Map    *paths.Map
+	Number int
+}
+
+// Choice is the flows of a slot that are stored one by one.
+type Choice struct {
+	All  bool   // every flow of the slot is: the lists are empty
+	Kept []Flow // in the order of their first records
+	// Ended are flows of the slot before that are not in this one and were not stored,
+	// in the order of their first records.
+	Ended []Flow
+}
+
 // Reducer reduces slot after slot. One goroutine uses it.
 type Reducer struct {
 	cfg    Config
-	jobOf  func(*model.FlowKey) string // empty: none
+	names  Names
 	sums   sums
 	counts Counts
 
-	last previous // the last slot, if it was reduced
+	parts []part // of the present slot
+	last  []part // of the slot before
+	known bool   // the slot before was reduced, and last has its flows
 
 	// Memory that is used again.
-	ranks []rank
-	keep  []bool
+	ranks       []rank
+	kept, ended []Flow
 }
 
-// New makes a Reducer; jobOf names the job of a flow.
-func New(cfg Config, jobOf func(*model.FlowKey) string) (*Reducer, error) {
+// New makes a Reducer.
+func New(cfg Config, names Names) (*Reducer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Reducer{cfg: cfg, jobOf: jobOf}, nil
+	return &Reducer{cfg: cfg, names: names}, nil
 }
 
 // Counts returns the flows that were kept and reduced so far.
 func (r *Reducer) Counts() Counts { return r.counts }
 
-// rank is a flow in the order of size.
-type rank struct {
-	bytes uint64
-	at    int32
+// Reduce chooses the flows of a slot that are stored one by one: each of its maps has a
+// part of them, always the same part. Flows in must are chosen in any case. Sums of the
+// others are appended to counters when their second has ended. The maps must not change
+// before the call for the next slot has returned, and the result is valid until then.
+func (r *Reducer) Reduce(at time.Time, slot []*paths.Map, must []Flow, counters []record.Counter) (Choice, []record.Counter) {
+	flows := 0
+	for _, m := range slot {
+		flows += m.Flows()
+	}
+	if flows > 0 {
+		counters = r.sums.advance(at, counters)
+	}
+	if flows <= r.cfg.Keep {
+		r.counts.Kept += uint64(flows)
+		r.known = false
+		return Choice{All: true}, counters
+	}
+	r.load(slot)
+	r.choose(must)
+	r.listEnded(r.cfg.Keep / 4)
+	r.kept = r.kept[:0]
+	r.sums.begin(&r.names)
+	for i := range r.parts {
+		p := &r.parts[i]
+		for n, keep := range p.keep {
+			if keep {
+				r.kept = append(r.kept, Flow{p.m, n})
+			} else {
+				r.sums.add(p.m, n, &p.totals[n])
+			}
+		}
+	}
+	r.sums.endSlot()
+	r.counts.Kept += uint64(len(r.kept))
+	r.counts.Reduced += uint64(flows - len(r.kept))
+	byPlace(r.kept)
+	byPlace(r.ended)
+	r.parts, r.last, r.known = r.last, r.parts, true
+	return Choice{Kept: r.kept, Ended: r.ended}, counters
 }
 
-// Reduce removes the flows of a slot that need not be stored one by one, in place,
-// and appends flows of the slot before that ended and were not stored. Sums of all
-// removed flows are appended to counters when their second has ended. must reports
-// whether a flow is to be kept in any case. Records are of one slot, each flow once;
-// their paths must not change before the call for the next slot has returned.
-func (r *Reducer) Reduce(slot []record.FlowSlot, counters []record.Counter, must func(*record.FlowSlot) bool) ([]record.FlowSlot, []record.Counter) {
-	if len(slot) > 0 {
-		counters = r.sums.advance(slot[0].Time, counters)
-	}
-	if len(slot) <= r.cfg.Keep {
-		r.counts.Kept += uint64(len(slot))
-		r.last.forget()
-		return slot, counters
-	}
-	r.choose(slot, must)
-	r.last.findEnded(slot, r.cfg.Keep/4)
-	ended := r.last.ended
-	r.last.remember(slot, r.keep)
-	kept := slot[:0]
-	for i := range slot {
-		f := &slot[i]
-		if !r.keep[i] {
-			r.counts.Reduced++
-			r.sums.add(f, r.jobOf(&f.Flow))
-			continue
-		}
-		f.Partial = true
-		kept = append(kept, *f)
-	}
-	r.counts.Kept += uint64(len(kept))
-	// They were counted and added as reduced in their own slot.
-	for i := range ended {
-		ended[i].Partial = true
-		kept = append(kept, ended[i])
-	}
-	return kept, counters
+// byPlace sorts flows of one slot by the places of their first records, which do not
+// depend on the number of parts.
+func byPlace(list []Flow) {
+	slices.SortFunc(list, func(a, b Flow) int { return cmp.Compare(a.Map.Place(a.Number), b.Map.Place(b.Number)) })
 }
 
 // choose sets which flows of a slot are kept: those that must be; then those that
 // changed or have inexact counts, the largest first, up to half of what is left; then
 // the largest.
-func (r *Reducer) choose(slot []record.FlowSlot, must func(*record.FlowSlot) bool) {
-	r.keep = append(r.keep[:0], make([]bool, len(slot))...)
+func (r *Reducer) choose(must []Flow) {
 	left := r.cfg.Keep
-	for i := range slot {
-		if must(&slot[i]) {
-			r.keep[i] = true
-			left--
-		}
-	}
-	r.ranks = r.ranks[:0]
-	for i := range slot {
-		if f := &slot[i]; !r.keep[i] && (!f.Exact || r.last.changed(f, r.cfg.Factor)) {
-			r.ranks = append(r.ranks, rank{f.Bytes, int32(i)})
-		}
-	}
-	left -= r.keepLargest(slot, left/2)
-	r.ranks = r.ranks[:0]
-	for i := range slot {
-		if !r.keep[i] {
-			r.ranks = append(r.ranks, rank{slot[i].Bytes, int32(i)})
-		}
-	}
-	r.keepLargest(slot, left)
-}
-
-// keepLargest keeps the n largest of ranks and returns their number.
-func (r *Reducer) keepLargest(slot []record.FlowSlot, n int) int {
-	n = max(min(n, len(r.ranks)), 0)
-	selectLargest(r.ranks, n, func(a, b rank) bool {
-		if a.bytes != b.bytes {
-			return a.bytes > b.bytes
-		}
-		return slot[a.at].Flow.Compare(slot[b.at].Flow) < 0
-	})
-	for _, f := range r.ranks[:n] {
-		r.keep[f.at] = true
-	}
-	return n
-}
-
-// selectLargest moves the n first of an order to the front, in any order among them.
-func selectLargest(list []rank, n int, before func(a, b rank) bool) {
-	for n > 0 && n < len(list) {
-		// The middle one splits sorted input in half.
-		last := len(list) - 1
-		list[len(list)/2], list[last] = list[last], list[len(list)/2]
-		split := 0
-		for i := range last {
-			if before(list[i], list[last]) {
-				list[i], list[split] = list[split], list[i]
-				split++
+	for _, f := range must {
+		for i := range r.parts {
+			if p := &r.parts[i]; p.m == f.Map && !p.keep[f.Number] {
+				p.keep[f.Number] = true
+				left--
 			}
 		}
-		list[split], list[last] = list[last], list[split]
-		if split >= n {
-			list = list[:split]
-		} else {
-			list, n = list[split+1:], n-split-1
-		}
 	}
+	left -= r.keepLargest(left/2, (*part).unusual)
+	r.keepLargest(left, (*part).notKept)
 }

@@ -3,7 +3,6 @@ package flowreduce
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model/record"
@@ -25,84 +24,62 @@ const (
 
 // sums are the counters of one second.
 type sums struct {
-	begin  time.Time
+	second time.Time
 	byName map[string]*sum
+	slots  int // of this second
+	groups slotGroups
 	name   []byte
 }
 
 type sum struct {
 	packets, bytes uint64
-	slot           time.Time // the newest
-	flows, most    int       // in that slot; in any slot
+	slot           int // the newest
+	flows, most    int // in that slot; in any slot
 }
 
 // advance ends the second before a time.
 func (s *sums) advance(at time.Time, counters []record.Counter) []record.Counter {
-	begin := at.Truncate(time.Second)
-	if s.byName != nil && begin.Equal(s.begin) { // a clock may begin at the zero time
+	second := at.Truncate(time.Second)
+	if s.byName != nil && second.Equal(s.second) { // a clock may begin at the zero time
 		return counters
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
 		one := s.byName[name]
 		counters = append(counters, record.Counter{
-			Time: s.begin, Period: time.Second, Name: name, Packets: one.packets, Bytes: one.bytes, Flows: float64(one.most),
+			Time: s.second, Period: time.Second, Name: name, Packets: one.packets, Bytes: one.bytes, Flows: float64(one.most),
 		})
 	}
-	s.begin, s.byName = begin, map[string]*sum{}
+	s.second, s.byName, s.slots = second, map[string]*sum{}, 0
 	return counters
 }
 
-// add adds a flow to the sums of its hosts, its job and its path.
-func (s *sums) add(f *record.FlowSlot, job string) {
-	s.addTo(f, All)
-	s.addTo(f, From, f.Src)
-	s.addTo(f, To, f.Dst)
-	if job != "" {
-		s.addTo(f, OfJob, job)
+// endSlot adds the groups of a slot to the counters, in the order of their first flows:
+// the counters of a second are limited, and which ones it has must not depend on the
+// number of parts.
+func (s *sums) endSlot() {
+	s.slots++
+	for _, g := range s.groups.inOrder() {
+		s.name = s.groups.appendName(s.name[:0], g)
+		s.addNamed(g)
 	}
-	s.name = append(s.name[:0], OnPath...)
-	for i := range f.Path {
-		if i > 0 {
-			s.name = append(s.name, " > "...)
-		}
-		s.name = append(s.name, f.Path[i].Switch...)
-	}
-	s.addNamed(f)
 }
 
-// addTo adds a flow to a counter; hosts outside the fabric have no name.
-func (s *sums) addTo(f *record.FlowSlot, parts ...string) {
-	if len(parts) > 1 && parts[1] == "" {
-		parts = []string{parts[0], "outside"}
-	}
-	s.name = s.name[:0]
-	for _, p := range parts {
-		s.name = append(s.name, p...)
-	}
-	s.addNamed(f)
-}
-
-func (s *sums) addNamed(f *record.FlowSlot) {
+func (s *sums) addNamed(g *group) {
 	one := s.byName[string(s.name)]
 	if one == nil {
-		name := strings.Clone(string(s.name))
+		name := string(s.name)
 		if len(s.byName) >= maxSums {
-			if one, name = s.byName[Further], Further; one != nil {
-				one.add(f)
-				return
-			}
+			one, name = s.byName[Further], Further
 		}
-		one = &sum{}
-		s.byName[name] = one
+		if one == nil {
+			one = &sum{}
+			s.byName[name] = one
+		}
 	}
-	one.add(f)
-}
-
-func (s *sum) add(f *record.FlowSlot) {
-	s.packets, s.bytes = s.packets+f.Packets, s.bytes+f.Bytes
-	if !s.slot.Equal(f.Time) {
-		s.slot, s.flows = f.Time, 0
+	one.packets, one.bytes = one.packets+g.packets, one.bytes+g.bytes
+	if one.slot != s.slots {
+		one.slot, one.flows = s.slots, 0
 	}
-	s.flows++
-	s.most = max(s.most, s.flows)
+	one.flows += int(g.flows)
+	one.most = max(one.most, one.flows)
 }

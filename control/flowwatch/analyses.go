@@ -32,12 +32,44 @@ type Slot struct {
 // Start returns the start of the slot on a clock without offset.
 func (s *Slot) Start() model.Time { return model.Time(s.Index * int64(s.Length)) }
 
+// NewSlot makes a slot of maps that have a part of its flows each.
+func NewSlot(index int64, length time.Duration, parts ...*paths.Map) *Slot {
+	return &Slot{Index: index, Length: length, parts: parts}
+}
+
+// Parts returns the maps of the slot. Each has a part of its flows, always the same part.
+// They do not change before two more slots have been analysed.
+func (s *Slot) Parts() []*paths.Map { return s.parts }
+
+// Len returns the number of flows.
+func (s *Slot) Len() (n int) {
+	for _, m := range s.parts {
+		n += m.Flows()
+	}
+	return n
+}
+
+// Find returns the map that has a flow, and its number there.
+func (s *Slot) Find(key *model.FlowKey) (m *paths.Map, flow int, ok bool) {
+	if len(s.parts) == 0 {
+		return nil, 0, false
+	}
+	hash := paths.Hash(key)
+	m = s.parts[partOf(hash, len(s.parts))]
+	flow = m.Find(key, hash)
+	return m, flow, flow >= 0
+}
+
 // Flow is a flow of a slot.
 type Flow struct {
-	Key            model.FlowKey
-	Hops           []paths.Sighting // in path order; they belong to the slot
-	Packets, Bytes uint64           // the most that a switch counted
-	Exact          bool             // every counter is
+	Key  *model.FlowKey
+	Hops []paths.Sighting // in path order
+	paths.Totals
+}
+
+// FlowOf returns a flow of a map. Key and hops belong to the map.
+func FlowOf(m *paths.Map, flow int) Flow {
+	return Flow{m.Key(flow), m.Sightings(flow), m.Totals(flow)}
 }
 
 // Flows iterates over the flows of the slot, in the order of their first records in
@@ -58,13 +90,8 @@ func (s *Slot) Flows() iter.Seq[*Flow] {
 			if at < 0 {
 				return
 			}
-			m := s.parts[at]
-			f = Flow{Key: *m.Key(next[at]), Hops: m.Sightings(next[at]), Exact: true}
+			f = FlowOf(s.parts[at], next[at])
 			next[at]++
-			for i := range f.Hops {
-				h := &f.Hops[i]
-				f.Packets, f.Bytes, f.Exact = max(f.Packets, h.Packets), max(f.Bytes, h.Bytes), f.Exact && h.Exact
-			}
 			if !yield(&f) {
 				return
 			}

@@ -22,8 +22,7 @@ func (s *shuffle) sort(d *flows.Decoded, partitions int) {
 	for i := range d.Records {
 		h := paths.Hash(&d.Records[i].Key)
 		s.hashes[i] = h
-		// The upper bits: tables of flows use the lower ones.
-		p := uint16(h >> 32 * uint64(partitions) >> 32)
+		p := uint16(partOf(h, partitions))
 		s.of[i] = p
 		s.starts[p+1]++
 	}
@@ -38,6 +37,10 @@ func (s *shuffle) sort(d *flows.Decoded, partitions int) {
 	copy(s.starts[1:], s.starts[:partitions])
 	s.starts[0] = 0
 }
+
+// partOf returns the partition of a flow by the upper bits of its hash: tables of flows
+// use the lower ones.
+func partOf(hash uint64, partitions int) int { return int(hash >> 32 * uint64(partitions) >> 32) }
 
 // part returns the records of a partition, and the hashes of all records.
 func (s *shuffle) part(p int) (records []uint32, hashes []uint64) {
