@@ -21,7 +21,8 @@ type Builder struct {
 
 // Reset starts a report of at most limit chunks of at most size bytes each.
 // Size is the MTU less the headers of the transport. Records that do not fit
-// increment h.Dropped and set the flag Truncated.
+// increment h.Dropped and set the flag Truncated. Chunks of Overhead+MaxIntervalsSize
+// hold any record.
 func (b *Builder) Reset(h Header, size, limit int) error {
 	if size < Overhead+maxRecord {
 		return fmt.Errorf("epoch: chunk size %d, want at least %d", size, Overhead+maxRecord)
@@ -82,6 +83,21 @@ func (b *Builder) AddCongestionEpisode(w CongestionEpisode) {
 	}
 }
 
+// AddIntervals adds a record to the report. It may be longer than a small chunk
+// holds; then it counts as dropped.
+func (b *Builder) AddIntervals(v *Intervals) {
+	if !v.IsZero() && b.fits(v.size()) {
+		b.buf = v.AppendTo(b.buf)
+	}
+}
+
+// AddSettings adds a record to the report.
+func (b *Builder) AddSettings(s Settings) {
+	if !s.IsZero() && b.fits(SettingsSize) {
+		b.buf = s.AppendTo(b.buf)
+	}
+}
+
 // AddPortPairBacklog adds a record to the report.
 func (b *Builder) AddPortPairBacklog(h PortPairBacklog) {
 	if !h.IsZero() && b.fits(PortPairBacklogSize) {
@@ -102,7 +118,7 @@ func (b *Builder) fits(n int) bool {
 	if len(b.buf)-b.start+n+crcSize <= b.size {
 		return true
 	}
-	if len(b.ends)+1 == b.limit {
+	if len(b.ends)+1 == b.limit || n > b.size-Overhead {
 		b.head.Dropped++
 		b.head.Flags |= Truncated
 		return false

@@ -37,6 +37,8 @@ var (
 	ErrChecksum = errors.New("epoch: wrong checksum")
 	ErrRecord   = errors.New("epoch: record of another kind or of the wrong length")
 	ErrReserved = errors.New("epoch: reserved bits not zero")
+	// ErrIntervals: no queue was ever paused or congested like that.
+	ErrIntervals = errors.New("epoch: intervals overlap, are out of order or end before they start")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

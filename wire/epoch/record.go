@@ -24,6 +24,10 @@ const (
 	KindPortPairBacklog   Kind = 9  // PortPairBacklog
 	KindCongestionEpisode Kind = 10 // CongestionEpisode
 	KindPollRef           Kind = 11 // PollRef
+
+	KindPauseIntervals      Kind = 12 // Intervals of pauses
+	KindCongestionIntervals Kind = 13 // Intervals of congestion
+	KindSettings            Kind = 14 // Settings
 )
 
 // Lengths of the records.
@@ -39,18 +43,28 @@ const (
 	PortPairBacklogSize   = 20
 	CongestionEpisodeSize = 30
 	PollRefSize           = recordHead + 8
+	SettingsSize          = recordHead + 6*4 + 2
 	FlowBacklog4Size      = PortPairBacklogSize + model.KeyLen4
 	FlowBacklog6Size      = PortPairBacklogSize + model.KeyLen6
-	maxRecord             = Flow6Size
+	maxRecord             = Flow6Size // of fixed length; see MaxIntervalsSize
 )
 
-// sizes holds the length of each known kind, which is fixed.
+// sizes holds the length of each known kind that is fixed.
 var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
 	KindPause: PauseSize, KindFlowBacklog4: FlowBacklog4Size, KindFlowBacklog6: FlowBacklog6Size,
 	KindPortPairBacklog:   PortPairBacklogSize,
 	KindCongestionEpisode: CongestionEpisodeSize, KindPollRef: PollRefSize,
+	KindSettings: SettingsSize,
+}
+
+// isLength reports whether a record of a kind may have a length.
+func isLength(k Kind, n uint8) bool {
+	if k == KindPauseIntervals || k == KindCongestionIntervals {
+		return isIntervalsSize(int(n))
+	}
+	return int(k) >= len(sizes) || sizes[k] == n
 }
 
 // recordLen returns the length of the record at the start of b.
@@ -59,7 +73,7 @@ func recordLen(b []byte) (int, error) {
 		return 0, ErrShort
 	}
 	n := b[1]
-	if n < recordHead || int(b[0]) < len(sizes) && sizes[b[0]] != n {
+	if n < recordHead || !isLength(Kind(b[0]), n) {
 		return 0, ErrRecord
 	}
 	if len(b) < int(n) {

@@ -157,6 +157,7 @@ func TestPriorityIsCutToThreeBits(t *testing.T) {
 		"pause":      {Pause{Priority: 11}.AppendTo(nil), 4},
 		"held":       {PortPairBacklog{Priority: 11}.AppendTo(nil), 6},
 		"episode":    {CongestionEpisode{Priority: 11}.AppendTo(nil), 4},
+		"intervals":  {Intervals{Priority: 11}.AppendTo(nil), 4},
 		"waiting":    {FlowBacklog{PortPairBacklog: PortPairBacklog{Priority: 11}}.AppendTo(nil), 6},
 	} {
 		if tc.got[tc.at] != 3 {

@@ -145,7 +145,8 @@ end
 
 local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter",
   [6] = "pause", [7] = "flow backlog", [8] = "flow backlog", [9] = "port pair backlog",
-  [10] = "congestion episode", [11] = "poll reference" }
+  [10] = "congestion episode", [11] = "poll reference", [12] = "pause intervals",
+  [13] = "congestion intervals", [14] = "settings" }
 local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "flags", "Flags", base.HEX },
   { "uint32", "switch", "Switch" }, { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" },
@@ -166,6 +167,17 @@ local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint32", "first_enqueue", "First enqueue, in the epoch (ns)" }, { "uint32", "last_enqueue", "Last enqueue, in the epoch (ns)" },
   { "int64", "episode_first", "Episode started (ns)" }, { "int64", "episode_last", "Episode last seen (ns)" },
   { "uint64", "episode_max", "Largest queue in the episode (bytes)" }, { "int64", "poll_received", "Poll received (ns)" },
+  { "uint8", "interval_flags", "Interval flags", base.HEX }, { "bool", "interval_open", "Last interval open", 8, nil, 0x01 },
+  { "bool", "interval_earlier", "Summary of earlier ones", 8, nil, 0x02 }, { "bytes", "interval", "Interval" },
+  { "uint32", "interval_start", "Started before the snapshot (ns)" }, { "uint32", "interval_end", "Ended before the snapshot (ns)" },
+  { "uint32", "interval_bytes", "Queued at its start, or largest queue (bytes)" },
+  { "uint32", "earlier_count", "Earlier intervals" }, { "uint32", "earlier_start", "Earlier ones started before the snapshot (ns)" },
+  { "uint32", "earlier_end", "Earlier ones ended before the snapshot (ns)" }, { "uint32", "earlier_total", "Earlier ones, sum (ns)" },
+  { "uint32", "earlier_bytes", "Earlier ones, bytes" },
+  { "uint32", "congestion_threshold", "Congestion threshold (ns)" }, { "uint32", "burst_gap", "Longest gap in a pause burst (ns)" },
+  { "uint32", "interval_memory", "Intervals reported for (ns)" }, { "uint32", "mtu", "MTU" }, { "uint32", "xoff", "XOFF (bytes)" },
+  { "uint32", "xon", "XON (bytes)" }, { "uint8", "pause_intervals", "Pause intervals kept" },
+  { "uint8", "congestion_intervals", "Congestion intervals kept" },
 }, keyFields))
 
 local function epochRecord(tree, range)
@@ -224,6 +236,22 @@ local function epochRecord(tree, range)
     for _, n in ipairs({ "episode_first", "episode_last", "episode_max" }) do c.add(n, 8) end
   elseif kind == 11 then
     c.add("poll_received", 8)
+  elseif kind == 12 or kind == 13 then
+    c.add("port", 2)
+    c.add("priority", 1)
+    local flags = c.take(1)
+    for _, n in ipairs({ "interval_flags", "interval_open", "interval_earlier" }) do sub:add(ep[n], flags) end
+    if flags:bitfield(6, 1) == 1 then
+      for _, n in ipairs({ "earlier_count", "earlier_start", "earlier_end", "earlier_total", "earlier_bytes" }) do c.add(n, 4) end
+    end
+    while c.left() > 0 do
+      local one = c.take(12)
+      local i = cursor(sub:add(ep["interval"], one), ep, one)
+      for _, n in ipairs({ "interval_start", "interval_end", "interval_bytes" }) do i.add(n, 4) end
+    end
+  elseif kind == 14 then
+    for _, n in ipairs({ "congestion_threshold", "burst_gap", "interval_memory", "mtu", "xoff", "xon" }) do c.add(n, 4) end
+    for _, n in ipairs({ "pause_intervals", "congestion_intervals" }) do c.add(n, 1) end
   else
     c.add("unknown", c.left())
   end
