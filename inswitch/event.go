@@ -133,6 +133,10 @@ type Device struct {
 	IPv4, IPv6 model.Addr // the switch's own address
 	MTU        int        // longest IP packet that the fabric's links carry, in bytes
 	Ports      []Port     // Ports[0] is port 1
+
+	// Xoff and Xon are the lengths of an ingress queue from which the switch pauses
+	// the neighbour and lets it resume, where they are static; 0: they are not.
+	Xoff, Xon model.Bytes
 }
 
 // Port is one port of a Device.

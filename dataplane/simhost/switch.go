@@ -63,6 +63,9 @@ func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	for _, p := range n.Switch(id).Ports() {
 		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), FacesHost: p.Peer().Host() != nil})
 	}
+	if c := n.Config(); !c.HPCC && c.Xoff > 0 {
+		d.Xoff, d.Xon = c.Xoff, c.Xon
+	}
 	return d
 }
 

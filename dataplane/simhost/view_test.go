@@ -223,6 +223,11 @@ func TestDescribe(t *testing.T) {
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("Describe (-want +got):\n%s", diff)
 	}
+	cfg := sim.DefaultConfig()
+	cfg.Xoff, cfg.Xon = 64*model.KiB, 32*model.KiB
+	if d := Describe(dumbbell(t, cfg), 5, 0); d.Xoff != cfg.Xoff || d.Xon != cfg.Xon {
+		t.Errorf("Describe: Xoff %v, Xon %v; want %v, %v", d.Xoff, d.Xon, cfg.Xoff, cfg.Xon)
+	}
 }
 
 func TestTimersFollowTheSwitchesClock(t *testing.T) {

@@ -67,9 +67,9 @@ func (c *Config) Check() error {
 	case c.MaxEvicted < 0 || c.ReadoutTime < 0 || c.SnapshotReuse < 0 || c.PollDedupWindow < 0:
 		return fmt.Errorf("epoch: max evicted %d, readout time %v, snapshot reuse %v, poll dedup window %v; "+
 			"want none below 0", c.MaxEvicted, c.ReadoutTime, c.SnapshotReuse, c.PollDedupWindow)
-	case c.ChunkBytes < epoch.Overhead+epoch.Flow6Size || c.MaxChunks < 1 || c.MaxChunks > 1<<16-1:
+	case c.ChunkBytes < epoch.Overhead+epoch.MaxIntervalsSize || c.MaxChunks < 1 || c.MaxChunks > 1<<16-1:
 		return fmt.Errorf("epoch: %d chunks of %d bytes, want 1 to 65535 of at least %d", c.MaxChunks, c.ChunkBytes,
-			epoch.Overhead+epoch.Flow6Size)
+			epoch.Overhead+epoch.MaxIntervalsSize)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const µs = time.Microsecond
 func (r *rig) leave(at time.Duration, in, out model.PortID, class model.Priority, key model.FlowKey, left int32) {
 	r.pkt.Key, r.pkt.Outer, r.pkt.Size = &key, &key, 1000
 	r.ev.Stage, r.ev.Now, r.ev.In, r.ev.Out, r.ev.Priority = inswitch.Dequeue, model.Time(at), in, out, class
-	r.ev.Queue, r.ev.BypassesQueue = inswitch.Queue{Packets: left}, false
+	r.ev.Queue, r.ev.BypassesQueue = inswitch.Queue{Packets: left, Bytes: model.Bytes(left) * 1000}, false
 	r.show()
 }
 

@@ -20,6 +20,10 @@ type queue struct {
 	pauses        epoch.Pause // PausedTime without the current pause
 	episode       epoch.CongestionEpisode
 	episodePeriod uint32 // busyPeriod of the episode
+
+	congested      bool     // the last congestion interval may continue
+	belowThreshold bool     // though the queue is below the threshold
+	history        *history // nil: never paused or congested
 }
 
 // pausedFor returns the total time that the queue was paused.
@@ -36,6 +40,7 @@ func (q *queue) extendEpisode(now model.Time, found model.Bytes) {
 		q.episodePeriod, q.episode = q.busyPeriod, epoch.CongestionEpisode{First: now}
 	}
 	q.episode.Last, q.episode.MaxBytes = now, max(q.episode.MaxBytes, uint64(found))
+	q.foundCongested(now, found)
 }
 
 func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
@@ -53,12 +58,13 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 		q := t.queue(ev.In, class)
 		begins := d > 0 && (q.pauses.Pauses == 0 || ev.Now >= q.pausedUntil)
 		if begins {
-			p := &q.pauses
+			p, queued := &q.pauses, ev.Switch.Queue(ev.In, class).Bytes
+			q.beginPause(ev.Now, queued)
 			if p.Pauses > 0 {
 				p.LastEnd, p.PausedTime = q.pausedUntil, q.pausedFor(ev.Now)
 			}
 			if p.Pauses == 0 || ev.Now.Sub(p.LastEnd) > epoch.PauseBurstGap {
-				p.BurstStart, p.BytesAtBurstStart = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
+				p.BurstStart, p.BytesAtBurstStart = ev.Now, uint64(queued)
 			}
 			p.Pauses++
 			p.LastStart = ev.Now

@@ -30,6 +30,8 @@ type rig struct {
 	frame []byte
 	route model.PortID
 	sent  []sent
+
+	queued map[int]int32 // packets of 1000 bytes, by lane; nil: all queues are empty
 }
 
 // sent is a poll that the program passed on.
@@ -48,8 +50,9 @@ func (r *rig) AppendFrame(b []byte, n int) []byte {
 
 func (r *rig) Route(*model.FlowKey) (model.PortID, bool) { return r.route, r.route != 0 }
 
-func (r *rig) Queue(model.PortID, model.Priority) inswitch.Queue {
-	return inswitch.Queue{}
+func (r *rig) Queue(out model.PortID, class model.Priority) inswitch.Queue {
+	n := r.queued[lane(out, class)]
+	return inswitch.Queue{Packets: n, Bytes: model.Bytes(n) * 1000}
 }
 
 func newRig(t testing.TB, cfg Config) *rig {

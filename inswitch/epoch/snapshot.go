@@ -79,6 +79,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	if err := b.Reset(head, p.cfg.ChunkBytes, p.cfg.MaxChunks); err != nil {
 		panic("epoch: configuration was checked: " + err.Error())
 	}
+	b.AddSettings(p.settings())
 	for out := 1; out <= t.ports; out++ {
 		for class := range model.Priority(classes) {
 			q := t.queue(model.PortID(out), class)
@@ -100,11 +101,21 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 			episode := q.episode
 			episode.Port, episode.Priority = model.PortID(out), class
 			b.AddCongestionEpisode(episode)
+			q.reportIntervals(b, model.PortID(out), class, ev.Now)
 		}
 	}
 	p.freezeEpochs(b, ev.Now)
 	p.freezeFlows(b, ev.Now)
 	s.chunks = b.Finish()
+}
+
+// settings returns what the report depends on.
+func (p *Program) settings() epoch.Settings {
+	return epoch.Settings{
+		CongestionThreshold: p.cfg.EpisodeThreshold, PauseBurstGap: epoch.PauseBurstGap, IntervalMemory: intervalMemory,
+		MTU: model.Bytes(p.dev.MTU), Xoff: p.dev.Xoff, Xon: p.dev.Xon,
+		PauseIntervals: PauseIntervals, CongestionIntervals: CongestionIntervals,
+	}
 }
 
 // freezeEpochs encodes the counters and backlogs of queues and port pairs.

@@ -97,6 +97,8 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 	if ev.Queue.Bytes >= k.queue.episodeBytes {
 		k.queue.extendEpisode(ev.Now, ev.Queue.Bytes)
+	} else if k.queue.congested {
+		k.queue.foundBelow(ev.Now, ev.Queue.Bytes)
 	}
 	if !ev.BypassesQueue {
 		t.occupancy.enqueueRecent(ev, k, bytes)
@@ -126,6 +128,9 @@ func (t *telemetry) countPacket(ev *inswitch.Event) {
 	}
 	if !ev.BypassesQueue {
 		t.occupancy.enqueue(ev, at, bytes)
+	}
+	if q.congested && ev.Queue.Bytes < q.episodeBytes {
+		q.foundBelow(ev.Now, ev.Queue.Bytes) // packets of the queue were dropped
 	}
 	q.joined++
 	q.lastEpoch = t.now.number
@@ -167,10 +172,17 @@ func (t *telemetry) countPacket(ev *inswitch.Event) {
 
 // dequeue subtracts a packet that was queued.
 func (t *telemetry) dequeue(ev *inswitch.Event) {
-	if k, ok := t.findRecent(ev, lane(ev.Out, ev.Priority)); ok {
+	k, ok := t.findRecent(ev, lane(ev.Out, ev.Priority))
+	switch {
+	case ok:
 		t.occupancy.dequeueRecent(ev, k)
-	} else if t.hasPorts(ev) {
+	case t.hasPorts(ev):
 		t.occupancy.dequeue(ev)
+	default:
+		return
+	}
+	if q := t.queue(ev.Out, ev.Priority); q.congested && ev.Queue.Bytes < q.episodeBytes {
+		q.foundBelow(ev.Now, ev.Queue.Bytes)
 	}
 }
 
