@@ -69,6 +69,8 @@ type builder struct {
 	refs     []flowRecordRef
 	backlogs []QueuedFlow // with flow numbers as in flows
 
+	intervals []Interval // of all queues
+
 	// Scratch memory, reused from queue to queue.
 	replay        replayer
 	sums          []float64 // by flow: its contribution to the current queue
@@ -137,6 +139,9 @@ func (b *builder) indexQueues(e *Evidence) {
 		}
 		for i := range r.Pauses {
 			mark(r.Pauses[i].Port, r.Pauses[i].Priority)
+		}
+		for i := range r.Intervals {
+			mark(r.Intervals[i].Port, r.Intervals[i].Priority)
 		}
 	}
 	b.g.Nodes = make([]Node, 0, nodes)

@@ -169,7 +169,11 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	}
 	next, err := r.withRecords(&k)
 	if err != nil {
-		c.stats.Malformed++
+		if errors.Is(err, ErrConflict) {
+			c.stats.Conflicts++
+		} else {
+			c.stats.Malformed++
+		}
 		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
 	}
 	// Only now: a report without a valid record is not kept.

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/weft-telemetry/weft/model"
@@ -35,6 +36,45 @@ func TestBadRecordsLeaveNothingBehind(t *testing.T) {
 	}
 	if n := len(c.snapshots); n != 0 || len(c.events) != 0 || c.Held() != 0 || c.Stats().Malformed != 1000 {
 		t.Errorf("%d snapshots, %d detections, %v held, %+v; want nothing of 1000 bad chunks", n, len(c.events), c.Held(), c.Stats())
+	}
+}
+
+// TestImpossibleIntervalsLeaveNothingBehind: a switch claims pauses that overlap,
+// or settings that change within a report.
+func TestImpossibleIntervalsLeaveNothingBehind(t *testing.T) {
+	v := epoch.Intervals{Port: 1, Priority: 3}
+	v.Add(epoch.Interval{Start: 30, End: 20})
+	v.Add(epoch.Interval{Start: 10, End: 5})
+	good := v.AppendTo(nil)
+	overlapping := v
+	overlapping.List[1].Start = 21
+	reversed := v
+	reversed.List[1].Start = 4
+	future := v
+	future.List[1].End = ^epoch.Age(0) // an age below 0
+	settings := epoch.Settings{MTU: 1500}.AppendTo(nil)
+	for name, tc := range map[string]struct {
+		records [][]byte
+		want    error
+		stats   Stats
+	}{
+		"as it is":         {[][]byte{good, settings, settings}, nil, Stats{Chunks: 1}},
+		"overlapping":      {[][]byte{good, overlapping.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
+		"reversed":         {[][]byte{good, reversed.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
+		"in the future":    {[][]byte{good, future.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
+		"changed settings": {[][]byte{settings, epoch.Settings{MTU: 1501}.AppendTo(nil)}, ErrConflict, Stats{Conflicts: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := NewCollector(DefaultConfig(8))
+			k := epoch.Chunk{Header: epoch.Header{Switch: 7, EpochLength: 1}, Total: 1, Records: slices.Concat(tc.records...)}
+			_, err := c.AddChunk(0, k.AppendTo(nil))
+			if !errors.Is(err, tc.want) || c.Stats() != tc.stats {
+				t.Fatalf("AddChunk = %v, %+v; want %v, %+v", err, c.Stats(), tc.want, tc.stats)
+			}
+			if err != nil && (len(c.snapshots) != 0 || len(c.events) != 0 || c.Held() != 0) {
+				t.Errorf("%d snapshots, %d detections, %v held; want nothing", len(c.snapshots), len(c.events), c.Held())
+			}
+		})
 	}
 }
 

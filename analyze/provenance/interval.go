@@ -38,44 +38,82 @@ func coverage(sum, start, end model.Time) float64 {
 // queueLength returns a length that a switch claims; none is negative.
 func queueLength(n uint64) model.Bytes { return model.Bytes(min(n, math.MaxInt64)) }
 
-// addIntervals adds the pause and congestion intervals of a switch's queues.
+// addIntervals adds the pause and congestion intervals of a switch's queues: what
+// its memory of single intervals holds, and summaries where it has none.
 func (b *builder) addIntervals(r *Report) {
 	for i := range r.Pauses {
 		p := &r.Pauses[i]
 		if at, ok := b.queueAt(r.Switch, p.Port, p.Priority); ok {
 			n := &b.g.Nodes[at]
-			n.PauseIntervals = b.keepPlausible(summaryOfPauses(p, n.State.Paused, r.Snapshot), r.Snapshot)
+			rest, last := summaryOfPauses(p, n.State.Paused, r.Snapshot)
+			n.PauseIntervals = b.keepPlausible(r.Snapshot, rest, last)
 		}
 	}
 	for i := range r.Episodes {
 		e := &r.Episodes[i]
 		if at, ok := b.queueAt(r.Switch, e.Port, e.Priority); ok {
-			n := &b.g.Nodes[at]
-			n.CongestionIntervals = b.keepPlausible([]Interval{
-				{Start: e.First, End: e.Last, Bytes: queueLength(e.MaxBytes), Coverage: 1},
-			}, r.Snapshot)
+			b.g.Nodes[at].CongestionIntervals = b.keepPlausible(r.Snapshot,
+				Interval{Start: e.First, End: e.Last, Bytes: queueLength(e.MaxBytes), Coverage: 1})
+		}
+	}
+	for i := range r.Intervals {
+		v := &r.Intervals[i]
+		at, ok := b.queueAt(r.Switch, v.Port, v.Priority)
+		if !ok {
+			continue
+		}
+		if list := b.keptIntervals(v, r.Snapshot); v.Congestion {
+			b.g.Nodes[at].CongestionIntervals = list
+		} else {
+			b.g.Nodes[at].PauseIntervals = list
 		}
 	}
 }
 
-// keepPlausible returns the plausible ones of intervals, and counts the others.
-func (b *builder) keepPlausible(list []Interval, snapshot model.Time) []Interval {
-	kept := list[:0]
+// keptIntervals returns the intervals of a record, and before them the summary of
+// those that the switch's memory no longer holds.
+func (b *builder) keptIntervals(v *epoch.Intervals, snapshot model.Time) []Interval {
+	var list [1 + epoch.MaxIntervals]Interval
+	n := 0
+	if e := &v.Earlier; e.Count > 0 {
+		i := Interval{Start: snapshot.Add(-e.Start.Duration()), End: snapshot.Add(-e.End.Duration()), Bytes: model.Bytes(e.Bytes)}
+		i.Coverage = coverage(model.Time(e.Total), i.Start, i.End)
+		list[n] = i
+		n++
+	}
+	for _, i := range v.All() {
+		list[n] = Interval{
+			Start: snapshot.Add(-i.Start.Duration()), End: snapshot.Add(-i.End.Duration()),
+			Bytes: model.Bytes(i.Bytes), Coverage: 1,
+		}
+		n++
+	}
+	list[n-1].Open = v.Open // the record has at least one
+	return b.keepPlausible(snapshot, list[:n]...)
+}
+
+// keepPlausible returns the plausible ones of intervals, in memory that all queues
+// share, and counts the others. Those that are zero are none.
+func (b *builder) keepPlausible(snapshot model.Time, list ...Interval) []Interval {
+	start := len(b.intervals)
 	for i := range list {
-		if list[i].plausible(snapshot) {
-			kept = append(kept, list[i])
-		} else {
+		switch {
+		case list[i] == Interval{}:
+		case list[i].plausible(snapshot):
+			b.intervals = append(b.intervals, list[i])
+		default:
 			b.g.ImplausibleIntervals++
 		}
 	}
-	return kept
+	return b.intervals[start:len(b.intervals):len(b.intervals)]
 }
 
 // summaryOfPauses returns the last pause of a queue, whose times are known, and
-// before it the rest of its burst as one interval. The paused time is since the
-// switch started, so the coverage of the rest may be too large, not too small.
-func summaryOfPauses(p *epoch.Pause, paused bool, snapshot model.Time) []Interval {
-	last := Interval{Start: p.LastStart, End: p.LastEnd, Coverage: 1}
+// the rest of its burst before it as one interval; zero if there is no rest. The
+// paused time is since the switch started, so the coverage of the rest may be too
+// large, not too small.
+func summaryOfPauses(p *epoch.Pause, paused bool, snapshot model.Time) (rest, last Interval) {
+	last = Interval{Start: p.LastStart, End: p.LastEnd, Coverage: 1}
 	restEnd := p.LastStart
 	if paused || p.LastEnd < p.LastStart {
 		last.Open, last.End = true, snapshot
@@ -85,12 +123,11 @@ func summaryOfPauses(p *epoch.Pause, paused bool, snapshot model.Time) []Interva
 	}
 	if p.BurstStart >= p.LastStart {
 		last.Bytes = queueLength(p.BytesAtBurstStart)
-		return []Interval{last}
+		return Interval{}, last
 	}
 	before := model.Time(p.PausedTime) - (last.End - last.Start)
-	rest := Interval{
+	return Interval{
 		Start: p.BurstStart, End: restEnd, Bytes: queueLength(p.BytesAtBurstStart),
 		Coverage: coverage(before, p.BurstStart, restEnd),
-	}
-	return []Interval{rest, last}
+	}, last
 }

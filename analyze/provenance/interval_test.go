@@ -109,3 +109,48 @@ func TestIntervalOfAnEpisode(t *testing.T) {
 		t.Errorf("%+v, %d refused of an episode that ends before it starts; want none, 1", n.CongestionIntervals, g.ImplausibleIntervals)
 	}
 }
+
+// TestIntervalsOfARing: what the switch kept one by one replaces the summaries of
+// that queue, and what it overwrote is a summary before them.
+func TestIntervalsOfARing(t *testing.T) {
+	const snapshot = 10_000
+	pauses := epoch.Intervals{Port: 1, Priority: 3, Open: true, Earlier: epoch.Earlier{Count: 9, Start: 9000, End: 8000, Total: 300, Bytes: 11}}
+	pauses.Add(epoch.Interval{Start: 5000, End: 4000, Bytes: 22})
+	pauses.Add(epoch.Interval{Start: 1000, Bytes: 33})
+	congestion := epoch.Intervals{Congestion: true, Port: 1, Priority: 3}
+	congestion.Add(epoch.Interval{Start: 3000, End: 2000, Bytes: 44})
+	settings := epoch.Settings{MTU: 4200}
+	g, n := node(t, &Report{
+		Header:    epoch.Header{Snapshot: snapshot},
+		Pauses:    []epoch.Pause{{Port: 1, Priority: 3, LastStart: 9000, LastEnd: 6000, BurstStart: 5000, Pauses: 12}},
+		Episodes:  []epoch.CongestionEpisode{{Port: 1, Priority: 3, First: 2000, Last: 4000, MaxBytes: 99}},
+		Intervals: []epoch.Intervals{pauses, congestion}, Settings: settings,
+	})
+	want := []Interval{
+		{Start: 1000, End: 2000, Bytes: 11, Coverage: .3},
+		{Start: 5000, End: 6000, Bytes: 22, Coverage: 1},
+		{Start: 9000, End: snapshot, Open: true, Bytes: 33, Coverage: 1},
+	}
+	if diff := gocmp.Diff(want, n.PauseIntervals); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff([]Interval{{Start: 7000, End: 8000, Bytes: 44, Coverage: 1}}, n.CongestionIntervals); diff != "" {
+		t.Errorf("congestion (-want +got):\n%s", diff)
+	}
+	if s, ok := g.SwitchReport(n.Node); !ok || s.Settings != settings || g.ImplausibleIntervals != 0 {
+		t.Errorf("report %+v, %d refused; want settings %+v, 0", s, g.ImplausibleIntervals, settings)
+	}
+}
+
+// TestARingWithoutOtherRecords: the queue is in the graph, and ages before the
+// clock's range are refused.
+func TestARingWithoutOtherRecords(t *testing.T) {
+	v := epoch.Intervals{Port: 1, Priority: 3}
+	v.Add(epoch.Interval{Start: epoch.MaxAge, End: epoch.MaxAge - 1})
+	v.Add(epoch.Interval{Start: 10, End: 5})
+	g, n := node(t, &Report{Header: epoch.Header{Snapshot: math.MinInt64 + 100}, Intervals: []epoch.Intervals{v}})
+	want := []Interval{{Start: math.MinInt64 + 90, End: math.MinInt64 + 95, Coverage: 1}}
+	if diff := gocmp.Diff(want, n.PauseIntervals); diff != "" || g.ImplausibleIntervals != 1 {
+		t.Errorf("%d refused, want 1; pauses (-want +got):\n%s", g.ImplausibleIntervals, diff)
+	}
+}

@@ -19,6 +19,8 @@ type Report struct {
 	Episodes         []epoch.CongestionEpisode
 	PortPairBacklogs []epoch.PortPairBacklog
 	FlowBacklogs     []epoch.FlowBacklog
+	Intervals        []epoch.Intervals
+	Settings         epoch.Settings // zero: it did not say, or that chunk has not arrived
 
 	// Bytes is the size of the chunks that came, and Arrived when the last did.
 	Bytes   model.Bytes
@@ -48,7 +50,8 @@ func (r *Report) hasChunk(index uint16) (at int, found bool) {
 // memory returns what the report takes.
 func (r *Report) memory() model.Bytes {
 	return model.Bytes(unsafe.Sizeof(*r)) + memoryOf(r.Ports) + memoryOf(r.PortEpochs) + memoryOf(r.Flows) + memoryOf(r.Meters) +
-		memoryOf(r.Pauses) + memoryOf(r.Episodes) + memoryOf(r.PortPairBacklogs) + memoryOf(r.FlowBacklogs) + memoryOf(r.arrived)
+		memoryOf(r.Pauses) + memoryOf(r.Episodes) + memoryOf(r.PortPairBacklogs) + memoryOf(r.FlowBacklogs) +
+		memoryOf(r.Intervals) + memoryOf(r.arrived)
 }
 
 func memoryOf[T any](list []T) model.Bytes {
@@ -87,6 +90,14 @@ func (r *Report) addRecord(kind epoch.Kind, b []byte) (err error) {
 		r.PortPairBacklogs, err = appendRecord(r.PortPairBacklogs, b)
 	case epoch.KindFlowBacklog4, epoch.KindFlowBacklog6:
 		r.FlowBacklogs, err = appendRecord(r.FlowBacklogs, b)
+	case epoch.KindPauseIntervals, epoch.KindCongestionIntervals:
+		r.Intervals, err = appendRecord(r.Intervals, b)
+	case epoch.KindSettings:
+		var s epoch.Settings
+		if _, err = s.Parse(b); err == nil && r.Settings != s && !r.Settings.IsZero() {
+			err = ErrConflict
+		}
+		r.Settings = s
 	}
 	return err
 }

@@ -18,6 +18,7 @@ type SwitchReport struct {
 	NoFlows  bool          // it keeps no flow records
 	Epochs   int           // number of reported epochs
 	Epoch    time.Duration // length of an epoch
+	Settings epoch.Settings
 }
 
 // FlowEpoch is a flow's record at a queue in one epoch.
@@ -64,7 +65,7 @@ func rangeOfNode[T any](list []T, node int, key func(*T) int) []T {
 
 // addSwitchReport notes that a switch reported.
 func (b *builder) addSwitchReport(r *Report) {
-	t := SwitchReport{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0, Epoch: r.EpochLength}
+	t := SwitchReport{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0, Epoch: r.EpochLength, Settings: r.Settings}
 	seen := map[uint32]bool{}
 	for i := range r.PortEpochs {
 		if e := r.PortEpochs[i].Epoch; i == 0 || e != r.PortEpochs[i-1].Epoch {

@@ -34,7 +34,7 @@ var (
 	// Without meters between ports, polls cannot follow pauses off the path.
 	flowsOnly = method{"flow-only", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), func(p *provenance.Report) {
-			p.Meters, p.PortPairBacklogs, p.Pauses = nil, nil, nil
+			p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
 			for i := range p.PortEpochs {
 				p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
 			}
@@ -61,7 +61,7 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 // for what was ahead of it.
 func unpaused(p *provenance.Report) {
 	extendEpisodes(p)
-	p.Meters, p.PortPairBacklogs, p.Pauses = nil, nil, nil
+	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
 	for i := range p.PortEpochs {
 		e := &p.PortEpochs[i]
 		e.Depth, e.Paused, e.PausedDepth, e.PauseFrames = e.Depth+e.PausedDepth, 0, 0, 0
