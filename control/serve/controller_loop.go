@@ -23,12 +23,13 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 	defer close(s.finished)
 	defer s.core.Loop.Close()
 	now := s.clock.Now()
+	pace := pollPace{step: s.cfg.Controller.Step}
 	for {
 		select {
 		case <-s.drained:
 			sockets.Wait()
 			now := max(now, s.clock.Now())
-			err := s.poll(now)
+			_, err := s.poll(now)
 			s.core.Controller.Flush()
 			s.core.Controller.Tick(now)
 			s.core.Controller.RefreshView(now)
@@ -43,13 +44,39 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 		wall := s.clock.Now()
 		now = max(now, min(wall, now.Add(maxStride)), wall.Add(-maxLag))
 		s.core.Controller.SetWallClock(wall)
-		if err := s.poll(now); err != nil {
+		found, err := s.poll(now)
+		if err != nil {
 			return err
 		}
 		s.core.Controller.Tick(now)
 		s.publishCounts()
-		s.core.Loop.Sleep(ctx, s.cfg.Controller.Step)
+		s.core.Loop.Sleep(ctx, pace.next(found))
 	}
+}
+
+// pollPace is how often the controller reads reports: every step, and less often after
+// none has arrived for a second. An idle service then costs little, and the first report
+// after a pause waits for idleStep at most.
+type pollPace struct {
+	step  time.Duration
+	quiet time.Duration // since the last report
+}
+
+const (
+	idleAfter = time.Second
+	idleStep  = 5 * time.Millisecond // less than maxStride, so that the clock keeps up
+)
+
+// next returns when to read again after a poll that found some reports.
+func (p *pollPace) next(found int) time.Duration {
+	step := p.step
+	if found > 0 {
+		p.quiet = 0
+	} else if p.quiet >= idleAfter {
+		return max(step, idleStep)
+	}
+	p.quiet += step
+	return step
 }
 
 // maxStride is how far the controller's clock advances at once. A process that
@@ -61,11 +88,10 @@ const maxStride = 10 * time.Millisecond
 // would never catch up.
 const maxLag = 2 * time.Second
 
-// poll hands the controller all reports that have arrived.
-func (s *socketInput) poll(now model.Time) error {
-	n := 0
+// poll hands the controller all reports that have arrived, and returns their number.
+func (s *socketInput) poll(now model.Time) (n int, err error) {
 	c := s.core.Controller
-	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
+	_, err = s.inbox.Poll(func(id dta.ListID, data []byte) {
 		c.IngestReport(now, id, data)
 		if n++; n%yieldEvery == 0 {
 			runtime.Gosched()
@@ -78,9 +104,12 @@ func (s *socketInput) poll(now model.Time) error {
 		c.NoteDropped(now)
 	}
 	if s.stream != nil {
-		s.stream.poll(func(at model.Time, id dta.ListID, data []byte) { c.IngestReport(min(at, now), id, data) })
+		s.stream.poll(func(at model.Time, id dta.ListID, data []byte) {
+			c.IngestReport(min(at, now), id, data)
+			n++
+		})
 	}
-	return err
+	return n, err
 }
 
 // yieldEvery is after how many reports the controller yields its core: Go would

@@ -69,7 +69,7 @@ func TestOverloadIsNoLoss(t *testing.T) {
 			}
 			poll := func() {
 				now = now.Add(dropInterval)
-				if err := s.input.poll(now); err != nil {
+				if _, err := s.input.poll(now); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,0 +1,30 @@
+package serve
+
+import (
+	"testing"
+	"time"
+)
+
+// TestIdleServicePollsLessOften: the controller reads every step while reports arrive and
+// for a second afterwards, then at longer intervals, and with the first report every step
+// again. A step that is longer stays.
+func TestIdleServicePollsLessOften(t *testing.T) {
+	for _, step := range []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
+		p := pollPace{step: step}
+		for round := range 2 {
+			if got := p.next(3); got != step {
+				t.Errorf("step %v, round %d: %v after reports; want the step", step, round, got)
+			}
+			quiet := time.Duration(0)
+			for p.next(0) == step && quiet < 2*idleAfter {
+				quiet += step
+			}
+			if want := max(step, idleStep); step < want && (quiet < idleAfter-2*step || quiet > idleAfter) || p.next(0) != want {
+				t.Errorf("step %v, round %d: every step for %v without reports, then %v; want a second, then %v", step, round, quiet, p.next(0), want)
+			}
+		}
+	}
+	if idleStep >= maxStride {
+		t.Errorf("an idle service reads every %v, and its clock advances by %v at most; want it to keep up", idleStep, maxStride)
+	}
+}
