@@ -54,7 +54,7 @@ func (c *Controller) logSlot(s *flowwatch.Slot) {
 		}
 		one := api.LinkLoss{
 			From: api.PortRef{Node: c.nodeName(e.From.Node)}, FindingTime: c.slotSpan(e.FirstSlot, e.LastSlot, s.Length),
-			LostPackets: e.Packets, SentPackets: e.Sent, Pattern: "whole-path",
+			LostPackets: e.Packets, SentPackets: e.Sent, Pattern: loss.WholePath.String(),
 			AffectedFlows: api.AffectedFlows{Flows: []model.FlowKey{e.Flow}},
 		}
 		if e.To != (model.Port{}) {

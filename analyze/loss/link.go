@@ -36,9 +36,10 @@ const (
 	NoLoss    Pattern = iota
 	Scattered         // as many flowlets as random drops would affect: congestion, or random loss
 	Selective         // few flowlets, with high loss: a black hole shorter than the flowlets, or for some flows
+	WholePath         // counters do not show the link: of an Event, never of a Link
 )
 
-var patternNames = [...]string{NoLoss: "none", Scattered: "scattered", Selective: "selective"}
+var patternNames = [...]string{NoLoss: "none", Scattered: "scattered", Selective: "selective", WholePath: "whole-path"}
 
 // String prints the pattern's name.
 func (p Pattern) String() string { return patternNames[p] }

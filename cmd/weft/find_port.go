@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // findPort finds a port of the target's topology by its interface
@@ -16,40 +18,55 @@ func (t *target) findPort(ctx context.Context, text string) (api.PortRef, error)
 	if err != nil {
 		return api.PortRef{}, t.explain(err)
 	}
-	return findPort(&topology, text)
+	f, err := fabricOf(&topology)
+	if err != nil {
+		return api.PortRef{}, fmt.Errorf("topology of the controller: %w", err)
+	}
+	p, err := f.FindPort(text)
+	if err != nil {
+		return api.PortRef{}, usageError{err}
+	}
+	port := f.Port(p)
+	if port == nil { // of the switch itself
+		return api.PortRef{}, usagef("port %q has no link, want a port such as leaf0:Ethernet8", text)
+	}
+	return api.PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Interface: port.Name, Peer: f.Node(port.Peer.Node).Name}, nil
 }
 
-func findPort(topology *api.Topology, text string) (api.PortRef, error) {
-	from, peer, hasPeer := strings.Cut(strings.NewReplacer("→", ">", "->", ">").Replace(text), ">")
-	from, peer = strings.TrimSpace(from), strings.TrimSpace(peer)
-	node, port, hasPort := strings.Cut(strings.Replace(from, " ", ":", 1), ":")
-	if !hasPeer && !hasPort {
-		return api.PortRef{}, usagef("port %q, want a form such as leaf0:Ethernet8, leaf0:3 or leaf0>spine1", text)
-	}
-	var found []api.PortRef
-	known := false
-	for i := range topology.Nodes {
-		n := &topology.Nodes[i]
-		if n.Name != node {
-			continue
+// fabricOf makes a fabric of the API's topology. Ports get their numbers by the order of
+// links, as they did in the controller.
+func fabricOf(t *api.Topology) (*topo.Fabric, error) {
+	b := topo.NewBuilder(t.Name)
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		role, err := topo.ParseRole(n.Role)
+		if err != nil {
+			return nil, err
 		}
-		known = true
-		for _, p := range n.Ports {
-			if (!hasPeer || p.Peer == peer) && (!hasPort || p.Interface == port || fmt.Sprint(p.Port) == port) {
-				found = append(found, api.PortRef{Node: node, Port: p.Port, Interface: p.Interface, Peer: p.Peer})
-			}
+		pod := topo.NoPod
+		if n.Pod != nil {
+			pod = *n.Pod
 		}
+		b.AddNode(topo.NodeSpec{Name: n.Name, Role: role, Pod: pod})
 	}
-	switch {
-	case !known:
-		return api.PortRef{}, usagef("port %q: no node %q in the topology", text, node)
-	case len(found) == 0 && hasPort:
-		return api.PortRef{}, usagef("port %q: %s has no such port", text, node)
-	case len(found) == 0:
-		return api.PortRef{}, usagef("port %q: %s has no link to %s", text, node, peer)
-	case len(found) > 1:
-		return api.PortRef{}, usagef("port %q: %d links, want one port such as %s:%s", text, len(found), node,
-			found[0].Interface)
+	end := func(p api.PortRef) (topo.End, error) {
+		id, known := b.ByName(p.Node)
+		if !known {
+			return topo.End{}, fmt.Errorf("link of %s, which is no node", p)
+		}
+		return topo.End{Node: id, Port: p.Interface}, nil
 	}
-	return found[0], nil
+	for i := range t.Links {
+		l := &t.Links[i]
+		a, err := end(l.A)
+		if err != nil {
+			return nil, err
+		}
+		z, err := end(l.B)
+		if err != nil {
+			return nil, err
+		}
+		b.AddLink(a, z, topo.LinkSpec{Rate: model.Rate(l.RateBps), Delay: time.Duration(l.DelayNs)})
+	}
+	return b.Build()
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +13,16 @@ import (
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
+
+// flowFindings returns what the flow analyses found in a range, nil if the controller
+// does not analyse flows.
+func (t *target) flowFindings(ctx context.Context, r api.Range) (*api.FlowFindings, error) {
+	found, err := t.AllFlowFindings(ctx, r)
+	if errors.Is(err, api.ErrUnsupported) || errors.Is(err, api.ErrNotFound) { // one of before they were in the API
+		return nil, nil
+	}
+	return &found, err
+}
 
 // printFlowFindings prints what the flow analyses found, in one section each.
 func printFlowFindings(w io.Writer, t *target, f *api.FlowFindings) error {

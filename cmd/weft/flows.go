@@ -87,7 +87,7 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if f.query.After != "" { // the range is that of the page
 		r = api.Range{From: page.CoveredFrom, To: page.CoveredTo}
 	}
-	if out.Findings, err = t.AllFlowFindings(cmd.Context(), r); err != nil {
+	if out.Findings, err = t.flowFindings(cmd.Context(), r); err != nil {
 		return t.explain(err)
 	}
 	if out.Incidents, err = t.runIncidents(cmd.Context()); err != nil {
@@ -98,7 +98,7 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	} else {
 		err = out.print(cmd.OutOrStdout(), t)
 	}
-	if t.isScenario() && hasForwardingFault(&out.Findings) {
+	if t.isScenario() && out.Findings != nil && hasForwardingFault(out.Findings) {
 		return errors.Join(err, errFault)
 	}
 	return errors.Join(err, faultIf(out.Incidents, "loop", "blackhole", "wrong-route"))
@@ -108,8 +108,8 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 // the incidents of its run.
 type flowList struct {
 	api.FlowPage
-	Findings  api.FlowFindings `json:"findings"`
-	Incidents []api.Incident   `json:"incidents,omitempty"`
+	Findings  *api.FlowFindings `json:"findings,omitempty"` // nil: the controller does not analyse flows
+	Incidents []api.Incident    `json:"incidents,omitempty"`
 }
 
 func (l *flowList) print(w io.Writer, t *target) error {
@@ -123,7 +123,9 @@ func (l *flowList) print(w io.Writer, t *target) error {
 		fmt.Fprintf(w, "%d more flows are not listed; --top lists more\n", l.Omitted)
 	}
 	printNext(w, l.Next)
-	if err := printFlowFindings(w, t, &l.Findings); err != nil {
+	if l.Findings == nil {
+		fmt.Fprintln(w, "\nfindings: this controller does not analyse flows")
+	} else if err := printFlowFindings(w, t, l.Findings); err != nil {
 		return err
 	}
 	return t.printRunIncidents(w, l.Incidents)

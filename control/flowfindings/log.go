@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -125,16 +126,14 @@ func mergePaths(f, more *api.PathFinding) {
 }
 
 func lossKey(f *api.LinkLoss) string {
-	return fmt.Sprint(f.From, f.To, f.Pattern == wholePath)
+	return fmt.Sprint(f.From, f.To, f.Pattern == loss.WholePath.String())
 }
-
-const wholePath = "whole-path"
 
 // mergeLosses adds a later window. Losses are selective if they are in every window.
 func mergeLosses(f, more *api.LinkLoss) {
 	f.LostPackets += more.LostPackets
 	f.SentPackets += more.SentPackets
-	if f.Pattern == "selective" {
+	if f.Pattern == loss.Selective.String() {
 		f.Pattern = more.Pattern
 	}
 }

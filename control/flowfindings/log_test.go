@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -226,5 +227,14 @@ func TestBounds(t *testing.T) {
 		if _, err := New(wrong); err == nil {
 			t.Errorf("New(%+v) is accepted", wrong)
 		}
+	}
+}
+
+// TestPatternsOfTheAPI: the document of the API lists the patterns of analyze/loss.
+func TestPatternsOfTheAPI(t *testing.T) {
+	field, _ := reflect.TypeFor[api.LinkLoss]().FieldByName("Pattern")
+	want := fmt.Sprintf("%v,%v,%v", loss.Scattered, loss.Selective, loss.WholePath)
+	if got := field.Tag.Get("enum"); got != want {
+		t.Errorf("patterns of the API are %q; want %q", got, want)
 	}
 }

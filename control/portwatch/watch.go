@@ -60,8 +60,7 @@ type Watch struct {
 	active  []model.Port // since the last Tick
 	present []model.Port // since the window began, ascending
 	windows []Window
-	ports   map[model.Port]*coverage.Window // windows, by port
-	stats   Stats                           // without those of the port states
+	stats   Stats // without those of the port states
 }
 
 // New makes a watch without reports.
@@ -72,7 +71,7 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	if cfg.Window <= 0 || cfg.KeepWindows < 1 {
 		return nil, fmt.Errorf("portwatch: windows of %v, %d kept; want more than 0, and at least 1", cfg.Window, cfg.KeepWindows)
 	}
-	w := &Watch{cfg: cfg, fabric: f, ports: map[model.Port]*coverage.Window{}}
+	w := &Watch{cfg: cfg, fabric: f}
 	var err error
 	if w.board, err = coverage.NewPortStates(cfg.States); err != nil {
 		return nil, fmt.Errorf("portwatch: %w", err)
@@ -121,7 +120,6 @@ func (w *Watch) endWindow(now model.Time) {
 		From: w.from, To: now, Window: w.board.EndWindow(w.present), Silent: w.board.SilentPorts(w.present, now, now.Sub(w.from)),
 	}
 	w.windows = append(w.windows, win)
-	w.countWindow(&win)
 	w.from, w.present = now, w.present[:0]
 	w.stats.Windows++
 }
@@ -135,30 +133,6 @@ func (w *Watch) sendCommands(now model.Time) {
 		}
 		w.stats.Commands++
 	}
-}
-
-// countWindow adds a window to the accounts of its ports.
-func (w *Watch) countWindow(win *Window) {
-	for _, p := range w.present {
-		t := w.ports[p]
-		if t == nil {
-			t = &coverage.Window{}
-			w.ports[p] = t
-		}
-		t.Active++
-		if !slices.Contains(win.Silent, p) {
-			t.Labelled++
-		}
-	}
-}
-
-// PortCoverage is in how many windows a port had traffic, and in how many of those
-// it reported.
-func (w *Watch) PortCoverage(p model.Port) coverage.Window {
-	if t := w.ports[p]; t != nil {
-		return *t
-	}
-	return coverage.Window{}
 }
 
 // States are the port states.

@@ -136,7 +136,9 @@ func TestProbeByFormat(t *testing.T) {
 	scheduler, err := probe.NewScheduler(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
 	check(t, err)
 	l.keep = func(tr *trace.Trace) { scheduler.MatchTrace(tr) }
-	q, took, err := scheduler.StartSeries(0, "ip.src == h3,h0 && ip.dst == spine1,h15 && ip.proto == 6 && tcp.dstport == 80", 50*time.Microsecond, 30)
+	q, err := scheduler.Series(0, "ip.src == h3,h0 && ip.dst == spine1,h15 && ip.proto == 6 && tcp.dstport == 80", 30)
+	check(t, err)
+	took, err := scheduler.StartEvery(q, 50*time.Microsecond)
 	check(t, err)
 	l.Run(engine.Of(took) + 3*ms)
 	a := q.Answer()
@@ -148,7 +150,7 @@ func TestProbeByFormat(t *testing.T) {
 	if h := a.Traces[0].Hops; h[2].Switch != spine || h[2].Depth != 2 || h[3].Depth != 1 {
 		t.Errorf("%+v; want a tunnel to spine1", h)
 	}
-	if _, _, err := scheduler.StartSeries(0, "ip.src == h3", time.Millisecond, 1); err == nil {
+	if _, err := scheduler.Series(0, "ip.src == h3", 1); err == nil {
 		t.Error("a probe without destination is sent")
 	}
 	if scheduler.Late+scheduler.Foreign != 0 {

@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/inhost/prober"
@@ -34,17 +33,8 @@ type End struct {
 // keepTraces is how many traces of a series are kept whole.
 const keepTraces = 16
 
-// StartSeries sends count probes of a format at an interval: the paper's call.
-func (d *Scheduler) StartSeries(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
-	q, err := d.Series(now, text, count)
-	if err != nil {
-		return nil, 0, err
-	}
-	took, err := d.StartEvery(q, interval)
-	return q, took, err
-}
-
-// Series makes the question about count packets of a format. The host
+// Series makes the question about count packets of a format: with StartEvery, the
+// paper's call. The host
 // that owns the first source address sends them, or the first host of the fabric.
 func (d *Scheduler) Series(now model.Time, text string, count uint32) (*Series, error) {
 	r := d.intent.At(now)
