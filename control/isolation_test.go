@@ -99,6 +99,23 @@ func TestForgedTimesAreRefused(t *testing.T) {
 	}
 }
 
+// TestImpossibleIntervalsAreRefused: a switch cannot have been paused twice at once.
+func TestImpossibleIntervalsAreRefused(t *testing.T) {
+	c, f := lyingBed(t, time.Minute)
+	for i, start := range []epoch.Age{20, 21} { // the second overlaps the pause before
+		v := epoch.Intervals{Port: 1, Priority: 3}
+		v.Add(epoch.Interval{Start: 30, End: 20})
+		v.Add(epoch.Interval{Start: start, End: 5})
+		e := epoch.Chunk{
+			Header: epoch.Header{Switch: f.Switches()[i], Snapshot: today, EpochLength: time.Millisecond}, Total: 1, Records: v.AppendTo(nil),
+		}
+		c.IngestReport(today, c.cfg.ListPlan.Epochs.First, e.AppendTo(nil))
+	}
+	if s := c.Stats(); s.Reports[Epoch] != 2 || s.Rejected[Epoch][Implausible] != 1 || s.Refused[Epoch] != 0 {
+		t.Errorf("%d reports, rejected %v, refused %v; want 1 of 2 implausible", s.Reports[Epoch], s.Rejected[Epoch], s.Refused[Epoch])
+	}
+}
+
 // brokenDevices panic when they are asked for counters.
 type brokenDevices struct {
 	NoDevices

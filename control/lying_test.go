@@ -212,7 +212,7 @@ func (l *liar) epoch() []byte {
 	at := c.Number(c.Snapshot)
 	for range l.IntN(12) {
 		priority := model.Priority(l.IntN(8))
-		switch l.IntN(9) {
+		switch l.IntN(11) {
 		case 0:
 			c.Records = epoch.Port{Port: l.port(), Priority: priority, Paused: l.lie(), Remaining: l.span(), Queued: l.number(), Sent: l.number()}.AppendTo(c.Records)
 		case 1:
@@ -231,6 +231,20 @@ func (l *liar) epoch() []byte {
 			c.Records = (&epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{In: l.port(), Out: l.port(), Packets: number()}, Key: l.flow()}).AppendTo(c.Records)
 		case 8:
 			c.Records = epoch.PollRef{ReceivedAt: l.time()}.AppendTo(c.Records)
+		case 9:
+			v := epoch.Intervals{Congestion: l.lie(), Port: l.port(), Priority: priority}
+			at := epoch.Age(l.span())
+			for range 1 + l.IntN(epoch.MaxIntervals) {
+				end := at - min(at, 1+epoch.Age(l.IntN(1000)))
+				v.Add(epoch.Interval{Start: at, End: end, Bytes: number()})
+				at = end - min(end, epoch.Age(l.IntN(1000)))
+			}
+			if l.lie() {
+				v.Earlier = epoch.Earlier{Count: number(), Start: epoch.Age(number()), End: epoch.Age(number()), Total: l.span(), Bytes: number()}
+			}
+			c.Records = v.AppendTo(c.Records)
+		case 10:
+			c.Records = epoch.Settings{CongestionThreshold: l.span(), MTU: model.Bytes(number()), Xoff: model.Bytes(number())}.AppendTo(c.Records)
 		}
 	}
 	return c.AppendTo(nil)

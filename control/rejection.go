@@ -6,6 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/control/rootcause"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // Rejection says why an analysis did not use a well-formed report.
@@ -14,7 +15,7 @@ type Rejection uint8
 // Rejections.
 const (
 	Oversized     Rejection = iota // its table is larger than allowed, or no switch has one like it
-	Implausible                    // it counts more than the switch can have seen
+	Implausible                    // it counts more than the switch can have seen, or its intervals overlap
 	Contradictory                  // others of the same flowset or snapshot say otherwise
 	Excess                         // beyond what is kept of one detection, or of requests
 	NoMemory                       // its switch holds most of the memory, and there is none left
@@ -36,6 +37,7 @@ var rejections = []struct {
 	{flows.ErrImplausible, Implausible},
 	{flows.ErrConflict, Contradictory},
 	{flows.ErrMemory, NoMemory},
+	{epoch.ErrIntervals, Implausible},
 	{provenance.ErrConflict, Contradictory},
 	{provenance.ErrExcess, Excess},
 	{provenance.ErrMemory, NoMemory},

@@ -42,6 +42,8 @@ type Stats struct {
 	NoMemory   uint64 // chunks beyond Config.Memory
 	Evicted    uint64 // detections that were evicted to keep to the capacity
 	Dropped    uint64 // snapshots that were dropped to keep to Config.Memory
+	// Implausible counts chunks with intervals that overlap or end before they start.
+	Implausible uint64
 }
 
 // Collector assembles reports from chunks. Chunks may come in any order, twice,
@@ -169,11 +171,7 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	}
 	next, err := r.withRecords(&k)
 	if err != nil {
-		if errors.Is(err, ErrConflict) {
-			c.stats.Conflicts++
-		} else {
-			c.stats.Malformed++
-		}
+		c.countBadRecord(err)
 		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
 	}
 	// Only now: a report without a valid record is not kept.
@@ -191,6 +189,18 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	}
 	c.stats.Chunks++
 	return k.Event, nil
+}
+
+// countBadRecord counts a chunk that is refused because of a record.
+func (c *Collector) countBadRecord(err error) {
+	switch {
+	case errors.Is(err, ErrConflict):
+		c.stats.Conflicts++
+	case errors.Is(err, epoch.ErrIntervals):
+		c.stats.Implausible++
+	default:
+		c.stats.Malformed++
+	}
 }
 
 // pollTime returns when the poll came that a reference to a snapshot answers;

@@ -59,9 +59,9 @@ func TestImpossibleIntervalsLeaveNothingBehind(t *testing.T) {
 		stats   Stats
 	}{
 		"as it is":         {[][]byte{good, settings, settings}, nil, Stats{Chunks: 1}},
-		"overlapping":      {[][]byte{good, overlapping.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
-		"reversed":         {[][]byte{good, reversed.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
-		"in the future":    {[][]byte{good, future.AppendTo(nil)}, epoch.ErrIntervals, Stats{Malformed: 1}},
+		"overlapping":      {[][]byte{good, overlapping.AppendTo(nil)}, epoch.ErrIntervals, Stats{Implausible: 1}},
+		"reversed":         {[][]byte{good, reversed.AppendTo(nil)}, epoch.ErrIntervals, Stats{Implausible: 1}},
+		"in the future":    {[][]byte{good, future.AppendTo(nil)}, epoch.ErrIntervals, Stats{Implausible: 1}},
 		"changed settings": {[][]byte{settings, epoch.Settings{MTU: 1501}.AppendTo(nil)}, ErrConflict, Stats{Conflicts: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 // rejections is why well-formed reports are not used, for people.
 var rejections = [control.NumRejections]string{
 	control.Oversized:     "larger than controller.flow_cells or its memory, or of a geometry that no switch has",
-	control.Implausible:   "counts more than the switch can forward in a slot",
+	control.Implausible:   "counts more than the switch can forward in a slot, or pauses and congestion that overlap",
 	control.Contradictory: "others of the same flowset or snapshot say otherwise",
 	control.Excess:        "beyond what is kept of one detection, or of requests",
 	control.NoMemory:      "its switch holds most, and there is none left",
@@ -91,7 +91,7 @@ var rejections = [control.NumRejections]string{
 func rejectedReports(k control.Kind, c *control.Stats) (list []api.StageLoss) {
 	for r, n := range c.Rejected[k] {
 		why := control.Rejection(r)
-		epoch := why == control.Contradictory || why == control.NoMemory || why == control.Excess
+		epoch := why != control.Oversized
 		if k == control.Flowset && why != control.Excess || k == control.Epoch && epoch || k == control.DiagnosisRequest && why == control.Excess {
 			list = append(list, api.StageLoss{Reason: why.String() + " " + k.String(), About: rejections[r], Count: n})
 		}

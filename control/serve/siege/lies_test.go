@@ -172,6 +172,13 @@ func (h *hostile) lyingEpoch() []byte {
 	c.Records = epoch.PortEpoch{Epoch: h.r.Uint32(), Port: port(), Priority: 3, Packets: h.r.Uint32(), Depth: h.number()}.AppendTo(c.Records)
 	c.Records = epoch.Pause{Port: port(), Priority: 3, LastStart: h.time(), LastEnd: h.time(), Pauses: h.number()}.AppendTo(c.Records)
 	c.Records = epoch.Meter{Epoch: h.r.Uint32(), In: port(), Out: port(), Packets: h.r.Uint32(), Bytes: h.number()}.AppendTo(c.Records)
+	v := epoch.Intervals{Port: port(), Priority: 3}
+	for i := range h.r.IntN(epoch.MaxIntervals) {
+		v.Add(epoch.Interval{Start: epoch.MaxAge - epoch.Age(2*i), End: epoch.MaxAge - epoch.Age(2*i+1+h.r.IntN(3)), Bytes: h.r.Uint32()}) // some overlap
+	}
+	if v.Count > 0 {
+		c.Records = v.AppendTo(c.Records)
+	}
 	return h.datagram(sw, h.lists.Epochs.First, c.AppendTo(nil))
 }
 
