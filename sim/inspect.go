@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
@@ -37,6 +38,16 @@ func (p *Port) ControlQueue() (bytes int64, packets int32) {
 	q := &p.queues[controlQueue]
 	return q.bytes, q.packets
 }
+
+// TransmitTime returns how long a packet of a size occupies the link.
+func (p *Port) TransmitTime(size int32) engine.Time { return p.serialize(size) }
+
+// Delay returns the propagation delay of the link.
+func (p *Port) Delay() engine.Time { return p.delay }
+
+// PauseFrameTime returns how long a pause frame that this end sends occupies the
+// link.
+func (p *Port) PauseFrameTime() engine.Time { return p.serialize(p.net.pfcSize) }
 
 // Host returns the host at this end, or nil.
 func (p *Port) Host() *Host { return p.host }

@@ -45,8 +45,9 @@ type Network struct {
 	timerSeq       uint64
 	Finished       int // flows
 
-	observer Observer
-	Counts   Counts
+	observer      Observer
+	queueObserver QueueObserver // observer, if it is one
+	Counts        Counts
 }
 
 // Counts are the totals of a run.

@@ -17,8 +17,18 @@ type Observer interface {
 	FlowDone(now engine.Time, r *FlowRecord)
 }
 
+// QueueObserver is an Observer that also sees what Enqueued leaves out: packets
+// that join the queues of hosts and the control queue.
+type QueueObserver interface {
+	Observer
+	Queued(now engine.Time, p *Packet, out *Port) // every packet, after its admission
+}
+
 // Observe sets the observer; nil is none.
-func (n *Network) Observe(o Observer) { n.observer = o }
+func (n *Network) Observe(o Observer) {
+	n.observer = o
+	n.queueObserver, _ = o.(QueueObserver)
+}
 
 // NopObserver is an Observer that does nothing, to embed.
 type NopObserver struct{}

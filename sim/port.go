@@ -144,6 +144,9 @@ func (p *Port) enqueue(pkt *Packet) {
 	}
 	p.queues[q].push(pkt)
 	p.nonEmpty |= 1 << q
+	if n := p.net; n.queueObserver != nil {
+		n.queueObserver.Queued(n.now, pkt, p)
+	}
 	p.kick()
 }
 

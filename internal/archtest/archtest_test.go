@@ -38,7 +38,8 @@ var floor = map[string]int{
 // know the answers.
 var guarded = map[string][]string{
 	// The ground truth of a simulated run: for scoring only.
-	"sim/truth": {"sim", "scenario", "repro", "bench"},
+	"sim/truth":    {"sim", "scenario", "repro", "bench"},
+	"sim/lateness": {"sim", "scenario", "repro", "bench"},
 	// A switch's actual forwarding tables, faults included. Analyzers have the
 	// operator's intended routes, topo.Intent.
 	"topo/fib": {"sim", "dataplane", "scenario", "repro", "bench"},
@@ -67,6 +68,7 @@ func TestCheckFindsViolations(t *testing.T) {
 		"sideways":                {"analyze/flows/a.go", module + "sim", "analyze (floor 2) imports sim (floor 2)"},
 		"unknown folder":          {"helpers/a.go", "fmt", `folder "helpers" has no floor`},
 		"truth":                   {"control/a.go", module + "sim/truth", "sim/truth is guarded"},
+		"exact accounts":          {"control/a.go", module + "sim/lateness", "sim/lateness is guarded"},
 		"actual routes":           {"analyze/trace/a.go", module + "topo/fib", "topo/fib is guarded"},
 		"third party low":         {"wire/dta/a.go", "github.com/spf13/cobra", "third-party"},
 		"third party nearby":      {"topo/a.go", "github.com/goccy/go-yaml", "third-party"},
