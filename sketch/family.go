@@ -109,6 +109,12 @@ func absorb[K Key](f *Family, k *K) (hi, lo uint64) {
 	return hi, lo
 }
 
+// HashWords4 is HashOf of an IPv4 key by its words, which then need not be in memory.
+func (f *Family) HashWords4(w0, w1 uint64) Hash {
+	hi, lo := bits.Mul64(w0^f.seed[0], w1^f.seed[1])
+	return f.finish(hi, lo)
+}
+
 func (f *Family) finish(hi, lo uint64) Hash {
 	ah, al := bits.Mul64(lo^f.seed[2], hi^f.seed[3])
 	bh, bl := bits.Mul64(lo^f.seed[3], hi^f.seed[0])
@@ -145,4 +151,10 @@ func (f *Family) CellsOf(h Hash, dst *[MaxTables]uint32) {
 		dst[t] = uint32(w.in(f.cells) + from)
 		w, from = w.next(), from+f.cells
 	}
+}
+
+// Cells3 returns the flow's cells in three sub-tables, as CellsOf does.
+func (f *Family) Cells3(h Hash) (c0, c1, c2 uint32) {
+	n := f.cells
+	return uint32(h.A & 0xffff_ffff * n >> 32), uint32(h.A>>32*n>>32 + n), uint32(h.B&0xffff_ffff*n>>32 + 2*n)
 }

@@ -13,6 +13,7 @@ type alone[K sketch.Key] struct {
 	queue   []uint32
 	odd     bool     // a count of the last table is impossible, and graded as an estimate
 	records []Record // of the last table that did not empty
+	touched uint64   // by loads that are made for their effect on the cache
 }
 
 // decode decodes a flowset whose table empties. It reports false if the table does
@@ -43,7 +44,12 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 		a.records = make([]Record, n)
 	}
 	d.Records = a.records[:n:n]
-	n, ok := a.peel(fs, t, tail, &d, total)
+	ok := false
+	if a4, is4 := any(a).(*alone[sketch.Key4]); is4 && t.family.Tables == 3 {
+		n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, &d, total)
+	} else {
+		n, ok = a.peel(fs, t, tail, &d, total)
+	}
 	if !ok {
 		return Decoded{}, false
 	}

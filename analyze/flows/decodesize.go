@@ -23,10 +23,24 @@ func (fs *Flowset) DecodeSize() model.Bytes {
 	return model.Bytes(fs.Tables)*model.Bytes(fs.TableCells)*decodedCell + model.Bytes(fs.body.occupied())*decodedFlow
 }
 
+// mostDecodeSize is what decoding takes at most, whatever the cells hold. It is usually
+// enough, and then no cell needs to be looked at.
+func mostDecodeSize(sets []*Flowset) (n model.Bytes) {
+	for _, fs := range sets {
+		if fs.body != nil {
+			n += model.Bytes(fs.Tables) * model.Bytes(fs.TableCells) * (decodedCell + decodedFlow)
+		}
+	}
+	return n
+}
+
 // FitDecode returns the flowsets that can be decoded together within a memory limit,
 // in their order, and those that cannot. Those of the switch that needs most are
 // left out first.
 func FitDecode(sets []*Flowset, limit model.Bytes) (fit, excess []*Flowset) {
+	if most := mostDecodeSize(sets); most <= limit {
+		return sets, nil
+	}
 	sizes, bySwitch, total := make([]model.Bytes, len(sets)), map[model.NodeID]model.Bytes{}, model.Bytes(0)
 	for i, fs := range sets {
 		sizes[i] = fs.DecodeSize()

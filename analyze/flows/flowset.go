@@ -43,16 +43,16 @@ func newFlowset(h *flowset.Header) *Flowset {
 }
 
 // allocate makes the table. The geometry must be one that sketch.Geometry.Check
-// accepts.
-func (fs *Flowset) allocate() {
+// accepts. Cells are spare ones if there are such.
+func (fs *Flowset) allocate(m *memory) {
 	family, err := sketch.NewFamily(sketch.Geometry(fs.Geometry), fs.Seed)
 	if err != nil {
 		panic("unreachable: the geometry was checked: " + err.Error())
 	}
 	if fs.Layout.Key == model.KeyLen6 {
-		fs.body = newTable[sketch.Key6](family, fs.Layout)
+		fs.body = newTable(family, fs.Layout, m.cells6.take(family.Cells()))
 	} else {
-		fs.body = newTable[sketch.Key4](family, fs.Layout)
+		fs.body = newTable(family, fs.Layout, m.cells4.take(family.Cells()))
 	}
 }
 
@@ -117,12 +117,15 @@ const (
 )
 
 // newTable returns a table to store cells and filter in. Units that do not arrive
-// have to be marked, see markMissing.
-func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
+// have to be marked, see markMissing. Cells may have any content; nil: new ones.
+func newTable[K sketch.Key](family sketch.Family, l flowset.Layout, cells []cellSum[K]) *table[K] {
 	n := family.Cells()
+	if cells == nil {
+		cells = make([]cellSum[K], n)
+	}
 	t := &table[K]{
 		membership: &membership[K]{family, sketch.NewFilter(family.Geometry)}, layout: l,
-		sums: make([]cellSum[K], n),
+		sums: cells,
 	}
 	if l.Packets > 4 {
 		t.high = make([]uint32, n)

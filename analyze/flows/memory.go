@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
 )
 
 // memory accounts for the flowsets that are held, by switch. When there is too
@@ -13,6 +14,8 @@ type memory struct {
 	limit, used model.Bytes
 	holders     map[model.NodeID]*holder
 	spare       [][]byte // buffers for staged chunks; counted in used
+	cells4      spareCells[sketch.Key4]
+	cells6      spareCells[sketch.Key6]
 }
 
 // holder is one switch's flowsets, open and emitted ones, the oldest first.

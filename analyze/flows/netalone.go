@@ -15,24 +15,25 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 	if n.together {
 		return
 	}
-	// One for every worker.
-	memory := make(chan *alone[K], n.Workers)
+	memory := alonesOf[K](n.Memory)
 	parallelFor(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
-		var a *alone[K]
-		select {
-		case a = <-memory:
-		default:
-			a = new(alone[K])
-		}
 		// A filter with missing bytes may have any flow of a neighbour. An impossible
 		// count is an estimate in the result, and no help to others.
-		if p.fs.MissingFilter == 0 {
-			if d, ok := a.decode(p.fs, p.table); ok && !a.odd {
-				out[p.set], p.alone = d, true
-			}
+		if p.fs.MissingFilter != 0 {
+			return
 		}
-		memory <- a
+		a := memory.take()
+		a.records = n.Memory.lend(p.set, min(int(p.fs.Counts.Flows), len(p.sums)))
+		d, ok := a.decode(p.fs, p.table)
+		if ok {
+			a.records = d.Records
+		}
+		if ok && !a.odd {
+			out[p.set], p.alone = d, true
+		}
+		n.Memory.records[p.set], a.records = a.records, nil
+		memory.put(a)
 	})
 	if n.anyStuck() {
 		parallelFor(n.Workers, len(n.parts), func(i int) { n.keepUseful(n.parts[i], out) })

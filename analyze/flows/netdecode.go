@@ -15,6 +15,8 @@ type Options struct {
 	// FlowsOnly omits the counts that no single cell gives: enough to see where
 	// flows go, and faster.
 	FlowsOnly bool
+	// Memory, if not nil, is used again: results are valid until the next call with it.
+	Memory *Memory
 
 	// together decodes all tables together, those that empty by themselves, too. It is
 	// for tests.
@@ -35,6 +37,10 @@ func NetDecode(sets []*Flowset, o Options, guides ...Guide) []Decoded {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
+	if o.Memory == nil {
+		o.Memory = new(Memory)
+	}
+	o.Memory.reset(len(sets))
 	out := make([]Decoded, len(sets))
 	decodeFamily[sketch.Key4](sets, out, o, guides)
 	decodeFamily[sketch.Key6](sets, out, o, guides)

@@ -83,7 +83,7 @@ func (a *Assembler) fill(p *pending) error {
 		return a.refuse(&p.Header)
 	}
 	a.memory.charge(p.Flowset, p.size)
-	p.allocate()
+	p.allocate(&a.memory)
 	p.cells, p.filter = newBitmap(p.MissingCells), newBitmap(p.MissingFilter)
 	var c flowset.Chunk
 	for b := p.staged; len(b) > 0; {

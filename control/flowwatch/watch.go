@@ -76,6 +76,7 @@ type Watch struct {
 	gather slotGatherer
 	sets   []*flows.Flowset // returned by the assembler, memory reused
 	flows  *analyses
+	decode flows.Options
 	wall   model.Time
 	most   []flowset.Counts // by node: what its ports can carry in a slot
 
@@ -97,6 +98,8 @@ func New(cfg Config) (*Watch, error) {
 		return nil, fmt.Errorf("flowwatch: slots of %v, wait of %d slots; want more than 0, and at least 1", cfg.Slot, cfg.WaitSlots)
 	}
 	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: slotGatherer{length: cfg.Slot, wait: int64(cfg.WaitSlots), skew: cfg.MaxSkew}}
+	w.decode = cfg.Decode
+	w.decode.Memory = new(flows.Memory)
 	var err error
 	fail := func(e error) { err = errors.Join(err, e) }
 	var e error
@@ -202,10 +205,11 @@ func (w *Watch) decodeSlot() *Slot {
 		w.undecodedFlows += uint64(fs.Counts.Flows)
 		missing = append(missing, sourceOf(fs))
 	}
+	w.asm.DropSpare()
 	if len(held) > 0 {
 		// Routes give the paths of most flows; neighbours find misrouted ones.
 		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(s.Start()), held), flows.NeighbourGuide(w.fabric, held)}
-		s.Decoded = flows.NetDecode(held, w.cfg.Decode, guides...)
+		s.Decoded = flows.NetDecode(held, w.decode, guides...)
 	}
 	for i := range s.Decoded {
 		w.flowHops += uint64(len(s.Decoded[i].Records))
@@ -213,6 +217,7 @@ func (w *Watch) decodeSlot() *Slot {
 		w.clearUnknownPorts(&s.Decoded[i])
 	}
 	w.flows.observe(s, missing)
+	w.asm.Recycle(held)
 	return s
 }
 
