@@ -19,6 +19,12 @@ func FuzzReports(f *testing.F) {
 	names := []string{"leaf0", "spine0", "leaf1"}
 	event := poll.Event{Host: 1, Number: 1}
 	b := incast(f, all...)
+	b.reports[b.id("leaf1")].Settings = epoch.Settings{CongestionThreshold: 4 * µs, MTU: 4200}
+	for _, p := range b.reports[b.id("leaf1")].Ports {
+		v := epoch.Intervals{Port: p.Port, Priority: p.Priority, Open: true, Earlier: epoch.Earlier{Count: 3, Start: 90_000, End: 60_000, Total: 9000}}
+		v.Add(epoch.Interval{Start: 50_000, Bytes: 70_000})
+		b.reports[b.id("leaf1")].Intervals = append(b.reports[b.id("leaf1")].Intervals, v)
+	}
 	for i := range 2 {
 		var records [3][]byte
 		for j, name := range names {
@@ -85,6 +91,10 @@ func encode(t testing.TB, r *provenance.Report) []byte {
 	for _, p := range r.Pauses {
 		b.AddPause(p)
 	}
+	for i := range r.Intervals {
+		b.AddIntervals(&r.Intervals[i])
+	}
+	b.AddSettings(r.Settings)
 	for _, h := range r.PortPairBacklogs {
 		b.AddPortPairBacklog(h)
 	}
