@@ -1,0 +1,244 @@
+package attribution
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/internal/scc"
+)
+
+// rootShare is the share of something that is due to a root; sure is what is so
+// whatever the clocks' errors.
+type rootShare struct {
+	root        int32
+	share, sure float64
+}
+
+// shareSum adds up shares by root.
+type shareSum struct {
+	share, sure []float64 // by root
+	touched     []int32
+}
+
+func (s *shareSum) add(root int32, share, sure float64) {
+	for int(root) >= len(s.share) {
+		s.share, s.sure = append(s.share, 0), append(s.sure, 0)
+	}
+	if s.share[root] == 0 && share > 0 {
+		s.touched = append(s.touched, root)
+	}
+	s.share[root] += share
+	s.sure[root] += sure
+}
+
+// addEdge adds a share of something that is due to an edge's end.
+func (s *shareSum) addEdge(e *engine, n *edge, share float64, sure bool) {
+	certain := 0.0
+	if sure && n.sure {
+		certain = 1
+	}
+	if n.root >= 0 {
+		s.add(n.root, share, share*certain)
+		return
+	}
+	for _, r := range e.states[n.state].shares {
+		s.add(r.root, share*r.share, share*r.sure*certain)
+	}
+}
+
+// take returns the sums and starts anew.
+func (s *shareSum) take() []rootShare {
+	list := make([]rootShare, len(s.touched))
+	for i, r := range s.touched {
+		list[i] = rootShare{r, s.share[r], s.sure[r]}
+		s.share[r], s.sure[r] = 0, 0
+	}
+	s.touched = s.touched[:0]
+	slices.SortFunc(list, func(a, b rootShare) int { return int(a.root - b.root) })
+	return list
+}
+
+// solve computes what all states are due to. Slices lead back in time, so only
+// pauses that overlap can lead to each other. Such pauses form a component,
+// with all of their slices.
+func (e *engine) solve() {
+	e.components = e.components[:0]
+	for order, pauses := range e.pauseComponents() {
+		var members []int32
+		for _, p := range pauses {
+			members = append(members, e.statesOf[p]...)
+		}
+		slices.Sort(members)
+		for _, m := range members {
+			e.states[m].order = order
+		}
+		c := component{members: members, steps: 1}
+		if len(pauses) > 1 || e.leadToEachOther(members) {
+			e.solveCycle(&c)
+		} else {
+			for _, m := range members {
+				s := &e.states[m]
+				for i := range s.edges {
+					e.sum.addEdge(e, &s.edges[i], s.edges[i].share, true)
+				}
+				s.shares = e.sum.take()
+			}
+		}
+		e.components = append(e.components, c)
+	}
+}
+
+// component is slices of pauses that lead to each other, or of one pause.
+type component struct {
+	members []int32 // ascending
+	steps   int     // that a share passes inside until it has returned
+}
+
+// pauseComponents returns the strongly connected components of the pauses, each
+// after those that it waits for.
+func (e *engine) pauseComponents() [][]int32 {
+	index := map[[2]int32]int32{}
+	e.statesOf = e.statesOf[:0]
+	pauseOf := make([]int32, len(e.states))
+	for i := range e.states {
+		key := [2]int32{e.states[i].queue, e.states[i].pause}
+		n, ok := index[key]
+		if !ok {
+			n = int32(len(e.statesOf))
+			index[key] = n
+			e.statesOf = append(e.statesOf, nil)
+		}
+		pauseOf[i] = n
+		e.statesOf[n] = append(e.statesOf[n], int32(i))
+	}
+	all := func(yield func(int32) bool) {
+		for i := range e.statesOf {
+			if !yield(int32(i)) {
+				return
+			}
+		}
+	}
+	return scc.Components(len(e.statesOf), all, func(n int32, list []int32) []int32 {
+		for _, s := range e.statesOf[n] {
+			for i := range e.states[s].edges {
+				if to := e.states[s].edges[i].state; to >= 0 {
+					list = append(list, pauseOf[to])
+				}
+			}
+		}
+		return list
+	})
+}
+
+func (e *engine) leadToEachOther(members []int32) bool {
+	return slices.ContainsFunc(members, func(m int32) bool {
+		return slices.ContainsFunc(e.states[m].edges, func(n edge) bool {
+			return n.state >= 0 && e.states[n.state].order == e.states[m].order
+		})
+	})
+}
+
+// maxCycleWork bounds the steps over edges with which a component is solved from
+// each of its slices; a larger one is solved once, from all of them.
+const maxCycleWork = 1 << 22
+
+// solveCycle computes what the slices of a component are due to. From each of
+// them shares pass along the edges, once around: what leaves the component is
+// due to what it leaves for, what returns is due to the deadlock cycle. If the
+// pauses never held all at once there is no deadlock: shares pass on until they
+// have left, and what leaves stands for all.
+func (e *engine) solveCycle(c *component) {
+	members := c.members
+	order := e.states[members[0]].order
+	queues := e.queuesOf(members)
+	closed := e.closed(members, queues)
+	deadlock := int32(-1)
+	c.steps = len(members)
+	if closed != No {
+		deadlock = e.addCycle(members, queues)
+		c.steps = len(queues)
+	}
+	edges := 0
+	for _, m := range members {
+		edges += len(e.states[m].edges)
+	}
+	each := len(members)*c.steps*edges <= maxCycleWork
+	inside, next := make([]float64, len(members)), make([]float64, len(members))
+	results := make([][]rootShare, len(members))
+	position := func(s int32) int { i, _ := slices.BinarySearch(members, s); return i }
+	for start := range members {
+		clear(inside)
+		switch {
+		case each:
+			inside[start] = 1
+		case start == 0:
+			e.reachShares(members, inside)
+		default:
+			results[start] = results[0]
+			continue
+		}
+		for range c.steps {
+			clear(next)
+			for i, mass := range inside {
+				if mass == 0 {
+					continue
+				}
+				s := &e.states[members[i]]
+				for j := range s.edges {
+					n := &s.edges[j]
+					if n.state >= 0 && e.states[n.state].order == order {
+						next[position(n.state)] += mass * n.share
+					} else {
+						e.sum.addEdge(e, n, mass*n.share, true)
+					}
+				}
+			}
+			inside, next = next, inside
+		}
+		returned := 0.0
+		for _, mass := range inside {
+			returned += mass
+		}
+		results[start] = e.finishCycle(members[start], deadlock, closed, returned)
+	}
+	for i, m := range members {
+		e.states[m].shares = results[i]
+	}
+}
+
+// reachShares sets the shares of slices by what is due to them. A component of
+// many slices is solved once, from all of them.
+func (e *engine) reachShares(members []int32, shares []float64) {
+	all := 0.0
+	for _, m := range members {
+		all += e.states[m].reach
+	}
+	for i, m := range members {
+		shares[i] = e.states[m].reach / all // every state was reached
+	}
+}
+
+// finishCycle gives what returned to a slice to the deadlock cycle, or to what
+// left its component.
+func (e *engine) finishCycle(member, deadlock int32, closed Answer, returned float64) []rootShare {
+	if deadlock >= 0 {
+		sure := 0.0
+		if closed == Yes {
+			sure = returned
+		}
+		e.sum.add(deadlock, returned, sure)
+		return e.sum.take()
+	}
+	list := e.sum.take()
+	left := 0.0
+	for _, r := range list {
+		left += r.share
+	}
+	if left == 0 {
+		r := e.addRoot(rootKey{queue: e.states[member].queue, kind: Unexplained, reason: NoBacklog}, e.states[member].from)
+		return []rootShare{{r, 1, 1}}
+	}
+	for i := range list {
+		list[i].share /= left
+	}
+	return list
+}
