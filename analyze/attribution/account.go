@@ -58,6 +58,9 @@ type Account struct {
 	Terms     []Term
 	Deadlocks []DeadlockCycle
 	Stays     []Stay // the packet's stays in the queues of its path, in order
+	// Since is when the first of the causes began, as far as it counts; at the
+	// latest when the packet was sent.
+	Since model.Time
 }
 
 // Term is a part of the lateness with one cause.

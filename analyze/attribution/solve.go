@@ -71,7 +71,7 @@ func (e *engine) solve() {
 		for _, m := range members {
 			e.states[m].order = order
 		}
-		c := component{members: members, steps: 1}
+		c := component{members: members, steps: 1, cycle: -1}
 		if len(pauses) > 1 || e.leadToEachOther(members) {
 			e.solveCycle(&c)
 		} else {
@@ -91,6 +91,7 @@ func (e *engine) solve() {
 type component struct {
 	members []int32 // ascending
 	steps   int     // that a share passes inside until it has returned
+	cycle   int     // in engine.cycles, -1: none
 }
 
 // pauseComponents returns the strongly connected components of the pauses, each
@@ -145,17 +146,17 @@ const maxCycleWork = 1 << 22
 // them shares pass along the edges, once around: what leaves the component is
 // due to what it leaves for, what returns is due to the deadlock cycle. If the
 // pauses never held all at once there is no deadlock: shares pass on until they
-// have left, and what leaves stands for all.
+// have left, and what has left after maxSlices steps stands for all.
 func (e *engine) solveCycle(c *component) {
 	members := c.members
 	order := e.states[members[0]].order
 	queues := e.queuesOf(members)
 	closed := e.closed(members, queues)
 	deadlock := int32(-1)
-	c.steps = len(members)
+	c.steps = min(len(members), maxSlices)
 	if closed != No {
 		deadlock = e.addCycle(members, queues)
-		c.steps = len(queues)
+		c.steps, c.cycle = len(queues), e.roots[deadlock].cycle
 	}
 	edges := 0
 	for _, m := range members {

@@ -38,7 +38,7 @@ type termKey struct {
 
 // account merges what the starts lead to into terms.
 func (e *engine) account(visits []visit, starts []start, late float64) *Account {
-	a := &Account{Flow: e.victim.Flow, Late: time.Duration(math.Round(late)), InFlight: e.victim.InFlight}
+	a := &Account{Flow: e.victim.Flow, Since: e.victim.Sent, Late: time.Duration(math.Round(late)), InFlight: e.victim.InFlight}
 	for i := range visits {
 		a.Stays = append(a.Stays, e.stay(&visits[i]))
 	}
@@ -50,6 +50,7 @@ func (e *engine) account(visits []visit, starts []start, late float64) *Account 
 	for i := range e.cycles {
 		a.Deadlocks = append(a.Deadlocks, e.deadlockCycle(&e.cycles[i]))
 	}
+	order := e.queueOrder()
 	all, certain := 0.0, 0.0
 	for _, t := range terms {
 		certain += t.min
@@ -57,7 +58,7 @@ func (e *engine) account(visits []visit, starts []start, late float64) *Account 
 	for _, t := range terms {
 		from := math.Round(all)
 		all += t.time
-		n := e.term(t)
+		n := e.term(t, order)
 		n.Time = time.Duration(math.Round(all) - from) // so that the terms sum to the lateness
 		n.Min = min(time.Duration(t.min), n.Time)
 		n.Max = max(n.Time, time.Duration(math.Ceil(min(late, late-(certain-t.min)))))
@@ -66,8 +67,27 @@ func (e *engine) account(visits []visit, starts []start, late float64) *Account 
 			a.Terms = append(a.Terms, n)
 		}
 	}
+	a.Since = e.victim.Sent + model.Time(math.Floor(e.since(terms, late)))
 	slices.SortStableFunc(a.Terms, func(x, y Term) int { return cmp.Compare(y.Time, x.Time) })
 	return a
+}
+
+// since returns when the first pause or contention began to which a part of the
+// lateness is due that matters.
+func (e *engine) since(terms []*termSum, late float64) (first float64) {
+	for i := range e.states {
+		if s := &e.states[i]; s.mass >= late*smallestShare {
+			first = min(first, s.from)
+		}
+	}
+	for _, t := range terms {
+		for _, r := range t.roots {
+			if e.roots[r.root].kind == Contention && r.share >= late*smallestShare {
+				first = min(first, e.roots[r.root].since)
+			}
+		}
+	}
+	return first
 }
 
 func (e *engine) stay(v *visit) Stay {
@@ -140,10 +160,15 @@ func (e *engine) passStates(starts []start, terms []*termSum) {
 			e.states[s.state].mass += s.time
 		}
 	}
+	pass := func(s *state, root int32, time float64) {
+		if t := index[e.termKey(root)]; t != nil {
+			t.passed[s.queue] += time
+		}
+	}
 	for i := len(e.components) - 1; i >= 0; i-- {
 		c := &e.components[i]
 		if c.steps > 1 {
-			e.passCycle(c)
+			e.passCycle(c, pass)
 		}
 		for _, m := range c.members {
 			s := &e.states[m]
@@ -151,8 +176,8 @@ func (e *engine) passStates(starts []start, terms []*termSum) {
 				continue
 			}
 			for _, r := range s.shares {
-				if t := index[e.termKey(r.root)]; t != nil {
-					t.passed[s.queue] += s.mass * r.share
+				if c.steps == 1 {
+					pass(s, r.root, s.mass*r.share)
 				}
 			}
 			for _, n := range s.edges {
@@ -164,38 +189,11 @@ func (e *engine) passStates(starts []start, terms []*termSum) {
 	}
 }
 
-// passCycle lets what enters the slices of a cycle pass along them, once around
-// as in solveCycle.
-func (e *engine) passCycle(c *component) {
-	members := c.members
-	order := e.states[members[0]].order
-	inside := make(map[int32]float64, len(members))
-	for _, m := range members {
-		if mass := e.states[m].mass; mass > 0 {
-			inside[m] = mass
-		}
-	}
-	for range c.steps - 1 {
-		next := make(map[int32]float64, len(members))
-		for _, m := range members { // not over the map: sums would depend on its order
-			for _, n := range e.states[m].edges {
-				if inside[m] > 0 && n.state >= 0 && e.states[n.state].order == order {
-					next[n.state] += inside[m] * n.share
-				}
-			}
-		}
-		for _, m := range members {
-			e.states[m].mass += next[m]
-		}
-		inside = next
-	}
-}
-
 // term returns a term without its times.
-func (e *engine) term(t *termSum) Term {
+func (e *engine) term(t *termSum, order map[int32]int) Term {
 	n := Term{
 		Kind: t.key.kind, Reason: t.key.reason, Place: e.place(t.key.queue), Deadlock: t.key.cycle,
-		Queued: time.Duration(math.Round(t.queued)), Via: e.via(t),
+		Queued: time.Duration(math.Round(t.queued)), Via: e.via(t, order),
 	}
 	if n.Kind == Contention {
 		n.Culprits = e.culprits(t)
@@ -203,14 +201,20 @@ func (e *engine) term(t *termSum) Term {
 	return n
 }
 
-// via returns the paused queues of a term, upstream first.
-func (e *engine) via(t *termSum) (list []PausedQueue) {
+// queueOrder returns an order of the queues that were passed: those that wait
+// for others have higher numbers.
+func (e *engine) queueOrder() map[int32]int {
 	order := map[int32]int{}
 	for i := range e.states {
 		if s := &e.states[i]; s.mass > 0 {
 			order[s.queue] = max(order[s.queue], s.order)
 		}
 	}
+	return order
+}
+
+// via returns the paused queues of a term, upstream first.
+func (e *engine) via(t *termSum, order map[int32]int) (list []PausedQueue) {
 	var queues []int32
 	for n, passed := range t.passed {
 		if passed >= 0.5 && (n != t.key.queue || t.key.kind == Deadlock || t.waited[n] > 0) {

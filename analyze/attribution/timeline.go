@@ -29,10 +29,10 @@ type Span struct{ From, To model.Time }
 
 // Timeline returns the queues of an account: those of the packet's path in
 // order, then those through which pauses came, then causes and deadlock cycles.
-// It begins as long before the packet was sent as the packet took, or with the
-// first interval after that.
+// It begins with the first cause and ends when the packet arrived or was found
+// missing.
 func (a *Account) Timeline(ev *Evidence, v *Victim) Timeline {
-	t := Timeline{From: v.Sent.Add(-v.Took), To: v.Sent.Add(v.Took)}
+	t := Timeline{From: min(a.Since, v.Sent), To: v.Sent.Add(v.Took)}
 	index := make(map[Queue]int, len(ev.Queues))
 	for i := range ev.Queues {
 		index[ev.Queues[i].Queue] = i
@@ -71,13 +71,6 @@ func (a *Account) Timeline(ev *Evidence, v *Victim) Timeline {
 			add(*p)
 		}
 	}
-	first := v.Sent
-	for i := range t.Rows {
-		for _, s := range slices.Concat(t.Rows[i].Paused, t.Rows[i].Congested) {
-			first = min(first, s.From)
-		}
-	}
-	t.From = max(t.From, first)
 	return t
 }
 
