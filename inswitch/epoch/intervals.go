@@ -124,14 +124,15 @@ func (q *queue) beginPause(now model.Time, queued model.Bytes) {
 // foundCongested records that the queue, not paused, was found at or above the
 // congestion threshold.
 func (q *queue) foundCongested(now model.Time, found model.Bytes) {
-	r := &q.keptHistory().congestion
-	if !q.congested {
-		q.congested = true
+	switch {
+	case !q.congested:
+		r := &q.keptHistory().congestion
 		if old, full := r.begin(now, found); full {
 			r.include(old, func(sum, i uint32) uint32 { return max(sum, i) })
 		}
-	} else if last := r.newest(); last.bytes < saturated(found) {
-		last.bytes = saturated(found)
+		q.congested, q.peak = true, found
+	case found > q.peak:
+		q.peak, q.history.congestion.newest().bytes = found, saturated(found)
 	}
 	q.belowThreshold = false
 }

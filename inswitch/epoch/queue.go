@@ -21,9 +21,10 @@ type queue struct {
 	episode       epoch.CongestionEpisode
 	episodePeriod uint32 // busyPeriod of the episode
 
-	congested      bool     // the last congestion interval may continue
-	belowThreshold bool     // though the queue is below the threshold
-	history        *history // nil: never paused or congested
+	congested      bool        // the last congestion interval may continue
+	belowThreshold bool        // though the queue is below the threshold
+	peak           model.Bytes // of that interval; in history, too, which most packets need not touch
+	history        *history    // nil: never paused or congested
 }
 
 // pausedFor returns the total time that the queue was paused.
