@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/realtime"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
@@ -26,7 +27,7 @@ func (b *bed) incidents() []api.Incident {
 // found waits for an incident with a cause that touches a node, and returns it.
 func (l *lab) found(t *testing.T, node model.NodeID, cause string) api.IncidentDetail {
 	t.Helper()
-	name := l.net.Fabric().Node(node).Name
+	name := l.Network.Fabric().Node(node).Name
 	var one api.IncidentDetail
 	eventually(t, cause+" at "+name, func() bool {
 		for _, in := range l.b.incidents() {
@@ -89,8 +90,8 @@ func evidenceSources(in api.IncidentDetail) (list []string) {
 func TestBlackHoleOfALiveFabric(t *testing.T) {
 	l := newLab(t, start(t, testConfig(t)))
 	l.chatter()
-	l.play()
-	time.Sleep(ahead + 300*time.Millisecond)
+	l.Start()
+	time.Sleep(realtime.Ahead + 300*time.Millisecond)
 	l.only(t, "") // nothing is broken yet
 	sw, host, _ := l.middle()
 	l.flood(host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, host, uint16(30000+i)) })
@@ -113,15 +114,15 @@ func TestIncastOfALiveFabric(t *testing.T) {
 	for again := range 100 {
 		l.flood(host, func(from model.NodeID, i int) traffic.Flow {
 			return traffic.Flow{
-				Src: from, Dst: host, Start: l.net.Now().Model().Add(100*time.Millisecond + time.Duration(again)*every), Priority: 3,
+				Src: from, Dst: host, Start: l.Network.Now().Model().Add(100*time.Millisecond + time.Duration(again)*every), Priority: 3,
 				Transport: traffic.RDMA, NoCC: true, Bytes: 200 * model.KB, SrcPort: uint16(40000 + 100*again + i),
 			}
 		})
 	}
-	l.play()
+	l.Start()
 	in := l.found(t, tor, "incast")
-	if late := time.Duration(l.late.Load()); in.Begin.After(l.base.Add(every)) && late < tolerable {
-		t.Errorf("the incast of %v is not found, but one of %v, and datagrams left only %v late", l.base, in.Begin, late)
+	if late := time.Duration(l.late.Load()); in.Begin.After(l.Base.Add(every)) && late < tolerable {
+		t.Errorf("the incast of %v is not found, but one of %v, and datagrams left only %v late", l.Base, in.Begin, late)
 	}
 	if !slices.Contains(evidenceSources(in), "epochs") {
 		t.Errorf("the incast is known by %v; want epochs among them", evidenceSources(in))
@@ -135,14 +136,14 @@ func TestSilentSwitchIsMissed(t *testing.T) {
 	cfg := testConfig(t)
 	set(t, &cfg, "controller.silent_after", "1s")
 	l := newLab(t, start(t, cfg))
-	quiet, mute := l.net.Fabric().Switches()[3], atomic.Bool{}
+	quiet, mute := l.Network.Fabric().Switches()[3], atomic.Bool{}
 	l.send = func(from model.NodeID, datagram []byte) {
 		if from != quiet || !mute.Load() {
 			l.report(from, datagram)
 		}
 	}
 	l.chatter()
-	l.play()
+	l.Start()
 	health := func() api.Health {
 		h, err := l.b.api.Health(t.Context())
 		if err != nil {
@@ -150,7 +151,7 @@ func TestSilentSwitchIsMissed(t *testing.T) {
 		}
 		return h
 	}
-	all := len(l.net.Fabric().Switches())
+	all := len(l.Network.Fabric().Switches())
 	eventually(t, "all switches are heard by flowsets and mirrors, and some by labels", func() bool {
 		n := map[string]int{}
 		for _, s := range health().Sources {

@@ -39,7 +39,7 @@ func each(t *testing.T, datagram []byte, lists control.ListRange, f func(data []
 // goRound makes a switch and another below it send packets of a few flows to
 // each other.
 func (l *lab) goRound() (sw model.NodeID) {
-	f := l.net.Fabric()
+	f := l.Network.Fabric()
 	sw, host, tor := l.middle()
 	other := f.Node(sw).Ports[slices.IndexFunc(f.Node(sw).Ports, func(p topo.Port) bool {
 		return f.Node(p.Peer.Node).Tier == 1 && p.Peer.Node != tor
@@ -56,7 +56,7 @@ func (l *lab) goRound() (sw model.NodeID) {
 		one.Rate = 2 * model.Mbps
 		list = append(list, one)
 	}
-	l.change(func() error { return l.net.AddFlows(list) })
+	l.Change(func() error { return l.Network.AddFlows(list) })
 	l.reroute(host, sim.Entry{Switch: sw, Via: []model.NodeID{other}}, sim.Entry{Switch: other, Via: []model.NodeID{sw}})
 	return sw
 }
@@ -134,7 +134,7 @@ func TestLoopInERSPAN(t *testing.T) {
 	}
 	l.chatter()
 	sw := l.goRound()
-	l.play()
+	l.Start()
 	in := l.found(t, sw, "loop")
 	if got := evidenceSources(in); !slices.Equal(got, []string{"traces"}) {
 		t.Errorf("the loop is known by %v; want traces alone", got)
@@ -189,7 +189,7 @@ func TestLoopInINTReports(t *testing.T) {
 	}
 	l.chatter()
 	sw := l.goRound()
-	l.play()
+	l.Start()
 	in := l.found(t, sw, "loop")
 	if got := evidenceSources(in); !slices.Contains(got, "traces") {
 		t.Errorf("the loop is known by %v; want traces among them", got)

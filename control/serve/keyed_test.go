@@ -26,7 +26,7 @@ func TestSwitchesWriteTheStateOfTheirPorts(t *testing.T) {
 	b := start(t, testConfig(t))
 	l := newLabOf(t, b, keyedScenario)
 	l.chatter()
-	l.play()
+	l.Start()
 	c := b.client("")
 	host := b.Fabric().Hosts()[0]
 	tor := b.Fabric().Node(host).Ports[0].Peer
@@ -51,7 +51,7 @@ func TestSwitchesCountForTheirHosts(t *testing.T) {
 	b := start(t, testConfig(t))
 	l := newLabOf(t, b, keyedScenario)
 	l.chatter()
-	l.play()
+	l.Start()
 	c := b.client("")
 	eventually(t, "bytes that hosts sent and received", func() bool {
 		var sum api.HostCount

@@ -45,6 +45,8 @@ var guarded = map[string][]string{
 	"topo/fib": {"sim", "dataplane", "scenario", "repro", "bench"},
 	// The reference of the flow analyses: for tests, and for its own parts.
 	"analyze/slowslot": {"analyze/slowslot"},
+	// A fabric that tests of services run.
+	"scenario/realtime": {},
 }
 
 // thirdParty lists where third-party code enters below floor 3; from there on

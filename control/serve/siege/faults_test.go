@@ -71,46 +71,46 @@ func (l *honest) faults() []fault {
 	hole, lossy, crowd := l.place(0), l.place(1), l.place(2)
 	return []fault{
 		{"blackhole", hole.above, hole.host, func() {
-			to := netip.PrefixFrom(l.net.Fabric().Node(hole.host).IPv4.Netip(), 32)
-			l.change(func() error {
-				flows := l.fromOtherPods(hole.host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, hole.host, uint16(30000+i)) })
-				if err := l.net.AddFlows(flows); err != nil {
+			to := netip.PrefixFrom(l.Network.Fabric().Node(hole.host).IPv4.Netip(), 32)
+			l.Change(func() error {
+				flows := l.FromOtherPods(hole.host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, hole.host, uint16(30000+i)) })
+				if err := l.Network.AddFlows(flows); err != nil {
 					return err
 				}
-				return l.net.Inject(sim.Injection{At: l.net.Now().Model(), Fault: sim.Reroute{Entries: []sim.Entry{{Switch: hole.above, To: to}}}})
+				return l.Network.Inject(sim.Injection{At: l.Network.Now().Model(), Fault: sim.Reroute{Entries: []sim.Entry{{Switch: hole.above, To: to}}}})
 			})
 		}},
 		{"loss", lossy.above, lossy.host, func() {
-			l.change(func() error {
-				flows := l.fromOtherPods(lossy.host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, lossy.host, uint16(31000+i)) })
-				if err := l.net.AddFlows(flows); err != nil {
+			l.Change(func() error {
+				flows := l.FromOtherPods(lossy.host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, lossy.host, uint16(31000+i)) })
+				if err := l.Network.AddFlows(flows); err != nil {
 					return err
 				}
-				down := l.net.Fabric().Node(lossy.above).PortsTo(lossy.tor)[0]
-				return l.net.Inject(sim.Injection{At: l.net.Now().Model(), Fault: sim.Lossy{Port: model.Port{Node: lossy.above, Port: down}, Share: 0.2}})
+				down := l.Network.Fabric().Node(lossy.above).PortsTo(lossy.tor)[0]
+				return l.Network.Inject(sim.Injection{At: l.Network.Now().Model(), Fault: sim.Lossy{Port: model.Port{Node: lossy.above, Port: down}, Share: 0.2}})
 			})
 		}},
 		{"incast", crowd.tor, crowd.host, func() {
 			again := 0
 			round := func() {
-				flows := l.fromOtherPods(crowd.host, func(from model.NodeID, i int) traffic.Flow {
+				flows := l.FromOtherPods(crowd.host, func(from model.NodeID, i int) traffic.Flow {
 					return traffic.Flow{
-						Src: from, Dst: crowd.host, Start: l.net.Now().Model().Add(time.Millisecond), Priority: 3,
+						Src: from, Dst: crowd.host, Start: l.Network.Now().Model().Add(time.Millisecond), Priority: 3,
 						Transport: traffic.RDMA, NoCC: true, Bytes: 150 * model.KB, SrcPort: uint16(40000 + again%200*100 + i),
 					}
 				})
 				// Acknowledgements to hosts behind the other two faults are lost: they would
 				// send for ever, or again.
-				fab := l.net.Fabric()
+				fab := l.Network.Fabric()
 				flows = slices.DeleteFunc(flows, func(f traffic.Flow) bool {
 					return f.Src == hole.host || fab.Node(f.Src).Ports[0].Peer.Node == lossy.tor
 				})
 				again++
-				if err := l.net.AddFlows(flows); err != nil {
+				if err := l.Network.AddFlows(flows); err != nil {
 					l.t.Error(err)
 				}
 			}
-			l.change(func() error { l.again = round; round(); return nil })
+			l.Change(func() error { l.again = round; round(); return nil })
 		}},
 	}
 }
