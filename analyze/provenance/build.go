@@ -33,6 +33,7 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
 	}
 	b.indexQueues(e)
+	b.g.intervals = make([]Interval, 0, countIntervals(e))
 	for _, r := range e.Reports {
 		polledAt, later := e.PolledAt[r.Switch]
 		if !later {
@@ -68,8 +69,6 @@ type builder struct {
 	records  []*epoch.Flow           // in the order of reports
 	refs     []flowRecordRef
 	backlogs []QueuedFlow // with flow numbers as in flows
-
-	intervals []Interval // of all queues
 
 	// Scratch memory, reused from queue to queue.
 	replay        replayer

@@ -92,7 +92,13 @@ type Graph struct {
 	// ImplausibleIntervals counts intervals that were left out because they end
 	// before they start, or after the snapshot.
 	ImplausibleIntervals int
+
+	intervals []Interval // of all nodes
 }
+
+// IntervalMemory returns what the intervals of all nodes take. They are the graph's
+// own; most of the rest refers to the reports.
+func (g *Graph) IntervalMemory() model.Bytes { return memoryOf(g.intervals) }
 
 // Node returns the index of a queue, or -1.
 func (g *Graph) Node(q Queue) int {

@@ -38,6 +38,17 @@ func coverage(sum, start, end model.Time) float64 {
 // queueLength returns a length that a switch claims; none is negative.
 func queueLength(n uint64) model.Bytes { return model.Bytes(min(n, math.MaxInt64)) }
 
+// countIntervals returns how many intervals the reports have at most.
+func countIntervals(e *Evidence) (n int) {
+	for _, r := range e.Reports {
+		n += 2*len(r.Pauses) + len(r.Episodes)
+		for i := range r.Intervals {
+			n += 1 + len(r.Intervals[i].All())
+		}
+	}
+	return n
+}
+
 // addIntervals adds the pause and congestion intervals of a switch's queues: what
 // its memory of single intervals holds, and summaries where it has none.
 func (b *builder) addIntervals(r *Report) {
@@ -93,19 +104,20 @@ func (b *builder) keptIntervals(v *epoch.Intervals, snapshot model.Time) []Inter
 }
 
 // keepPlausible returns the plausible ones of intervals, in memory that all queues
-// share, and counts the others. Those that are zero are none.
+// share and countIntervals has made, and counts the others. Those that are zero are
+// none.
 func (b *builder) keepPlausible(snapshot model.Time, list ...Interval) []Interval {
-	start := len(b.intervals)
+	start := len(b.g.intervals)
 	for i := range list {
 		switch {
 		case list[i] == Interval{}:
 		case list[i].plausible(snapshot):
-			b.intervals = append(b.intervals, list[i])
+			b.g.intervals = append(b.g.intervals, list[i])
 		default:
 			b.g.ImplausibleIntervals++
 		}
 	}
-	return b.intervals[start:len(b.intervals):len(b.intervals)]
+	return b.g.intervals[start:len(b.g.intervals):len(b.g.intervals)]
 }
 
 // summaryOfPauses returns the last pause of a queue, whose times are known, and

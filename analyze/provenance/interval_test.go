@@ -137,6 +137,9 @@ func TestIntervalsOfARing(t *testing.T) {
 	if diff := gocmp.Diff([]Interval{{Start: 7000, End: 8000, Bytes: 44, Coverage: 1}}, n.CongestionIntervals); diff != "" {
 		t.Errorf("congestion (-want +got):\n%s", diff)
 	}
+	if got, want := g.IntervalMemory(), model.Bytes(2+1+3+2)*40; got != want { // two summaries, two rings
+		t.Errorf("intervals take %v; want %v", got, want)
+	}
 	if s, ok := g.SwitchReport(n.Node); !ok || s.Settings != settings || g.ImplausibleIntervals != 0 {
 		t.Errorf("report %+v, %d refused; want settings %+v, 0", s, g.ImplausibleIntervals, settings)
 	}

@@ -259,11 +259,11 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		d.bursts.observe(v)
 		d.triggers.Observe(v)
 		if len(v.DeadlockCycle) > 0 {
-			if d.confirmedBefore(keptGraph{g, e.Memory()}, v) {
+			if d.confirmedBefore(keptGraph{g, e.Memory() + g.IntervalMemory()}, v) {
 				out = append(out, *v)
 				continue
 			}
-			out = append(out, d.addUnconfirmed(unconfirmedCycle{*v, keptGraph{g, e.Memory()}, now})...)
+			out = append(out, d.addUnconfirmed(unconfirmedCycle{*v, keptGraph{g, e.Memory() + g.IntervalMemory()}, now})...)
 		} else {
 			out = append(out, *v)
 		}
