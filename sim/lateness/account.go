@@ -102,7 +102,7 @@ type Account struct {
 // Account accounts for the packet of a key that its host began to send at an
 // instant. It must be called between runs, or from Network.At.
 func (o *Oracle) Account(key model.FlowKey, sent engine.Time) (Account, error) {
-	return o.account(key, sent, false)
+	return o.account(key, sent, o.net.Now(), false)
 }
 
 // AccountRoundTrip is Account for the packet and its acknowledgement, which a
@@ -110,12 +110,19 @@ func (o *Oracle) Account(key model.FlowKey, sent engine.Time) (Account, error) {
 // packets, only the one that caused it has a round trip; the account of another
 // is that of the packet alone.
 func (o *Oracle) AccountRoundTrip(key model.FlowKey, sent engine.Time) (Account, error) {
-	return o.account(key, sent, true)
+	return o.account(key, sent, o.net.Now(), true)
 }
 
-func (o *Oracle) account(key model.FlowKey, sent engine.Time, roundTrip bool) (Account, error) {
+// AccountRoundTripAt is what AccountRoundTrip returned, or would have, at an
+// instant before now: the age of a packet that was in flight then. The log must
+// still have all that mattered then; what it has lost is unexplained.
+func (o *Oracle) AccountRoundTripAt(key model.FlowKey, sent, at engine.Time) (Account, error) {
+	return o.account(key, sent, min(at, o.net.Now()), true)
+}
+
+func (o *Oracle) account(key model.FlowKey, sent, at engine.Time, roundTrip bool) (Account, error) {
 	o.generation++
-	t := trip{oracle: o, now: o.net.Now()}
+	t := trip{oracle: o, now: at}
 	err := t.follow(key, sent, roundTrip)
 	if err != nil {
 		return Account{}, fmt.Errorf("%w: %v sent at %v", err, key, sent)
@@ -139,7 +146,7 @@ func (o *Oracle) account(key model.FlowKey, sent engine.Time, roundTrip bool) (A
 
 // book books all waits of a packet.
 func (o *Oracle) book(t *trip, late engine.Time, groups map[pauseID]int) *ledger {
-	l := newLedger(o, late)
+	l := newLedger(o, t.now, late)
 	l.group = groups
 	for i := range t.hops {
 		if t.hops[i].queue != nil {

@@ -2,6 +2,7 @@ package lateness
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -49,6 +50,41 @@ func draw(t testing.TB, rt *rapid.T, window time.Duration) *bed {
 		b.inject(sim.Injection{Fault: sim.SlowReceiver{Host: host.Draw(rt, "slow"), Rate: 10 * model.Gbps, Buffer: 20 * model.KB, Priority: 3}})
 	}
 	return b
+}
+
+// An account of the past is the one that was given then.
+func TestAccountsOfThePast(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := draw(t, rt, time.Second)
+		type given struct {
+			key     model.FlowKey
+			account Account
+		}
+		var all []given
+		for _, at := range []time.Duration{15 * time.Microsecond, 40 * time.Microsecond} {
+			b.run(at)
+			packets := 0
+			b.each(func(key model.FlowKey, sent engine.Time) {
+				if packets++; packets%29 != 0 {
+					return
+				}
+				a, err := b.o.AccountRoundTrip(key, sent)
+				b.check(&a, err)
+				all = append(all, given{key, a})
+			})
+		}
+		b.run(200 * time.Microsecond)
+		for _, g := range all {
+			at := g.account.At
+			if !g.account.InFlight {
+				at = max(at, 15*engine.Microsecond)
+			}
+			a, err := b.o.AccountRoundTripAt(g.key, g.account.Hops[0].Began, at)
+			if b.check(&a, err); !reflect.DeepEqual(a, g.account) {
+				t.Fatalf("%v: %+v; want %+v", at, a, g.account)
+			}
+		}
+	})
 }
 
 // Terms add up to the lateness, and hops to the times of the trip, whatever

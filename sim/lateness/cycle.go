@@ -131,9 +131,9 @@ func (t *tarjan) visit(p pauseID) {
 func (c *cycle) common(now engine.Time) (begin, end engine.Time, holds bool) {
 	begin, end, holds = 0, now, true
 	for _, q := range c.queues {
-		p := q.pauses.list[len(q.pauses.list)-1]
+		p := q.pauses.at(q.pauses.last(now))
 		begin, end = max(begin, p.begin), min(end, p.end)
-		holds = holds && p.end == engine.Forever
+		holds = holds && p.end > now
 	}
 	return begin, end, holds && begin < end
 }

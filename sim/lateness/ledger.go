@@ -97,10 +97,9 @@ func share(m uint64, a, b int64) uint64 {
 	return q
 }
 
-func newLedger(o *Oracle, late engine.Time) *ledger {
-	now := o.net.Now()
+func newLedger(o *Oracle, now, late engine.Time) *ledger {
 	l := &ledger{
-		oracle: o, now: now, horizon: max(0, o.horizon(now)), generation: o.generation,
+		oracle: o, now: now, horizon: max(0, o.horizon(o.net.Now())), generation: o.generation,
 		shift: uint(min(24, 62-bits.Len64(uint64(late)))),
 		roots: map[*queue]*node{}, open: pauseHeap{seq: map[*owed]int{}}, cut: map[pauseID]*pieces{},
 		edges: map[[2]pauseID]bool{}, cycleOf: map[string]*cycle{}, stopped: map[cycleEntry]*due{},

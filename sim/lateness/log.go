@@ -33,8 +33,6 @@ type record struct {
 	kind    sim.Kind
 }
 
-func (r *record) waits() bool { return r.started == engine.Forever }
-
 // queue is the log of one class of one port. Indexes of records count from the
 // start of the run; base is that of the first one kept.
 type queue struct {

@@ -44,13 +44,18 @@ func (l *pauseLog) resume(now engine.Time) {
 	}
 }
 
+// last returns the index of the last pause that began up to t; base-1 for none.
+func (l *pauseLog) last(t engine.Time) int {
+	return l.base + sort.Search(len(l.list), func(i int) bool { return l.list[i].begin > t }) - 1
+}
+
 // paused returns the paused time up to t.
 func (l *pauseLog) paused(t engine.Time) engine.Time {
-	k := sort.Search(len(l.list), func(i int) bool { return l.list[i].begin > t }) - 1
-	if k < 0 {
+	k := l.last(t)
+	if k < l.base {
 		return 0
 	}
-	p := &l.list[k]
+	p := l.at(k)
 	return p.before + min(t, p.end) - p.begin
 }
 

@@ -38,7 +38,7 @@ func (t *trip) follow(key model.FlowKey, sent engine.Time, roundTrip bool) error
 	}
 	l := o.ports[o.parties[who].origin]
 	k := l.last(sent)
-	if k < 0 || l.list[k].start != sent || l.list[k].party != who || sent < o.horizon(t.now) {
+	if k < 0 || l.list[k].start != sent || l.list[k].party != who || sent < o.horizon(o.net.Now()) || sent > t.now {
 		return ErrUnknown
 	}
 	x := &l.list[k]
@@ -143,9 +143,12 @@ func (t *trip) back(key model.FlowKey, sent engine.Time) error {
 	o, arrival := t.oracle, t.at
 	t.data = len(t.hops)
 	q, i := o.ackOf(t.end, key, arrival, sent)
+	if q != nil && q.at(i).enqueued > t.now {
+		t.at, t.host, t.inFlight = t.now, t.now-arrival, true // it was in the receive buffer of a slow host
+		return nil
+	}
 	if q == nil {
 		if t.end.ReceiveBacklog() > 0 && o.net.Config().AckPerBytes == 0 {
-			// It is in the receive buffer of a slow host.
 			t.at, t.host, t.inFlight = t.now, t.now-arrival, true
 		}
 		return nil
@@ -162,7 +165,7 @@ func (t *trip) back(key model.FlowKey, sent engine.Time) error {
 // hop returns the hop of a record.
 func (t *trip) hop(q *queue, i int) hop {
 	r := q.at(i)
-	h := hop{Hop: Hop{Queue: queueName(q), Enqueued: r.enqueued, Began: r.started, Waiting: r.waits()}, queue: q, record: i}
+	h := hop{Hop: Hop{Queue: queueName(q), Enqueued: r.enqueued, Began: r.started, Waiting: r.started > t.now}, queue: q, record: i}
 	if h.Waiting {
 		h.Began = t.now
 	}
