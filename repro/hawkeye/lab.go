@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/lateness"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
@@ -28,6 +29,7 @@ type lab struct {
 	loss        float64         // share of reports that are lost
 	fullPolling bool            // poll all switches, too
 	span        time.Duration   // minimum length of a trace
+	exact       bool            // account for the late packet of every detection
 }
 
 var (
@@ -52,6 +54,8 @@ type detection struct {
 	variant    int
 	key        model.FlowKey
 	hostPaused bool // the host's NIC port was paused
+
+	account *lateness.Account // of the late packet, where the lab is exact and one packet was late
 }
 
 // latePacket is a packet that took too long.
@@ -75,6 +79,8 @@ type run struct {
 	collectors  []*provenance.Collector // by variant
 	bytes       model.Bytes             // of all reports
 	history     history
+	oracle      *lateness.Oracle // where the lab is exact
+	accounted   int              // detections
 	triggers    map[cycleID][]trueCause
 	truths      map[truthKey][]trueCause
 	latePackets [][]latePacket // by threshold
@@ -128,6 +134,11 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 		triggers: map[cycleID][]trueCause{}, truths: map[truthKey][]trueCause{},
 		latePackets: make([][]latePacket, len(l.thresholds)),
 	}
+	if l.exact {
+		if r.oracle, err = lateness.Watch(n, accountWindow); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.makeCollectors(); err != nil {
 		return nil, err
 	}
@@ -158,6 +169,9 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 	r.history.record(n, engine.Of(t.end))
 	for at := time.Duration(0); at < t.end; at += 100 * us {
 		n.Run(engine.Of(min(at+100*us, t.end)))
+		if err := r.accountDetections(); err != nil {
+			return nil, err
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
