@@ -44,11 +44,8 @@ func (e *engine) addFlows(weights map[model.FlowKey]float64, q *queue, from, unt
 		if within(until, start, end, q.clockError) == No && within(start, from, until, q.clockError) == No {
 			return 0
 		}
-		if end <= start || until <= from {
-			return float64(f.Bytes)
-		}
 		overlap := min(end, until+q.clockError) - max(start, from-q.clockError)
-		return float64(f.Bytes) * min(1, max(overlap, 0)/(end-start))
+		return float64(f.Bytes) * max(overlap, 1) // an instant counts as a nanosecond
 	}
 	all := 0.0
 	for i := range q.Flows {

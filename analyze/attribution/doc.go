@@ -41,6 +41,6 @@
 // in its Min. All scales follow from the rates, delays, sizes and thresholds of
 // the input: there is no duration among the constants.
 //
-// Filling an Evidence from reports is left to others: this package knows
+// Filling an Evidence from reports is fromgraph's work: this package knows
 // neither formats nor collectors. Manual: docs/diagnosis.md.
 package attribution

@@ -94,12 +94,11 @@ type Feed struct {
 	Held bool
 }
 
-// FlowShare says what a queue had of a flow in a span of time, weighted by how
-// long it stayed.
+// FlowShare says what a queue held of a flow in a span of time.
 type FlowShare struct {
 	Flow        model.FlowKey
 	From, Until model.Time
-	Bytes       model.Bytes
+	Bytes       model.Bytes // on average over the span
 }
 
 // Victim is the late packet.

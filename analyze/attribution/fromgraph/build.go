@@ -1,0 +1,224 @@
+package fromgraph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/attribution"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Detection is what a host reported of its slow flow.
+type Detection struct {
+	Victim model.FlowKey
+	Class  model.Priority // of the flow, where no switch reports it
+	// Latency is the round-trip time of the late packet, or its age if it is
+	// InFlight.
+	Latency  time.Duration
+	InFlight bool
+	// BaseRTT is the round-trip time without waiting; 0: as the links say.
+	BaseRTT time.Duration
+}
+
+// Build returns the evidence and the late packet of a detection. The graph is
+// that of the evidence, the routes are the intended ones of its time.
+func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *topo.Routes) (*attribution.Evidence, *attribution.Victim) {
+	b := &builder{detection: d, reports: e, g: g, routes: routes, fabric: routes.Fabric(), out: &attribution.Evidence{MTU: mtuOf(g)}}
+	source, ok := b.fabric.ByAddr(d.Victim.Src)
+	if !ok {
+		source = noNode
+	}
+	far := distances(b.fabric, source, b.out.MTU)
+	b.axis = newAxis(e, far)
+	for _, r := range e.Reports {
+		if !b.fabric.HasNode(r.Switch) {
+			continue
+		}
+		b.out.Devices = append(b.out.Devices, attribution.Device{
+			Node: r.Switch, Reported: true, Complete: r.Complete(), Snapshot: b.axis.time(r.Switch, r.Snapshot),
+			ClockError: far[r.Switch].wire,
+		})
+	}
+	b.addQueues()
+	b.addHeld()
+	for _, r := range e.Reports {
+		b.addMeters(r)
+	}
+	b.addFlows()
+	return b.out, b.victim(source)
+}
+
+// noNode is the id of no node in any fabric.
+const noNode model.NodeID = math.MaxUint32
+
+type builder struct {
+	detection Detection
+	reports   *provenance.Evidence
+	g         *provenance.Graph
+	routes    *topo.Routes
+	fabric    *topo.Fabric
+	axis      axis
+	out       *attribution.Evidence
+}
+
+// mtuOf returns the longest packet that switches report.
+func mtuOf(g *provenance.Graph) (mtu model.Bytes) {
+	for i := range g.SwitchReports {
+		mtu = max(mtu, g.SwitchReports[i].Settings.MTU)
+	}
+	if mtu > 0 {
+		return mtu
+	}
+	for i := range g.FlowEpochs {
+		if r := g.FlowEpochs[i].Record; r.Packets > 0 {
+			mtu = max(mtu, model.Bytes(r.Bytes/uint64(r.Packets)))
+		}
+	}
+	return max(mtu, 1)
+}
+
+// record returns the record of a queue without its history.
+func (b *builder) record(q provenance.Queue) attribution.QueueRecord {
+	r := attribution.QueueRecord{Queue: attribution.Queue{Port: q.Port, Class: q.Priority}}
+	if p := b.fabric.Port(q.Port); p != nil {
+		r.Peer, r.Rate, r.Delay = p.Peer, p.Rate, p.Delay
+		r.PeerIsHost = b.fabric.HasNode(p.Peer.Node) && !b.fabric.Node(p.Peer.Node).Role.IsSwitch()
+	}
+	return r
+}
+
+// addQueues adds the queues of the graph, with the same indexes.
+func (b *builder) addQueues() {
+	b.out.Queues = make([]attribution.QueueRecord, len(b.g.Nodes), len(b.g.Nodes)+8)
+	for i := range b.g.Nodes {
+		n := &b.g.Nodes[i]
+		r := b.record(n.Queue)
+		report, _ := b.g.SwitchReport(n.Node)
+		r.Threshold = linkBytes(r.Rate, report.Settings.CongestionThreshold)
+		at := func(t model.Time) model.Time { return b.axis.time(n.Node, t) }
+		for _, p := range n.PauseIntervals {
+			if p.Coverage > 0 {
+				r.Pauses = append(r.Pauses, attribution.Pause{From: at(p.Start), To: at(p.End), Open: p.Open, Bytes: p.Bytes, Coverage: p.Coverage})
+			}
+		}
+		for _, c := range n.CongestionIntervals {
+			if c.Coverage > 0 {
+				r.Congestions = append(r.Congestions, attribution.Congestion{From: at(c.Start), To: at(c.End), Open: c.Open, Peak: c.Bytes, Coverage: c.Coverage})
+			}
+		}
+		if n.Snapshot != 0 {
+			r.Depths = append(r.Depths, attribution.Depth{At: at(n.Snapshot), Bytes: model.Bytes(min(n.State.Queued, math.MaxInt64))})
+			if memory := report.Settings.IntervalMemory; memory > 0 {
+				r.Since = at(n.Snapshot.Add(-memory))
+			}
+		}
+		b.out.Queues[i] = r
+	}
+}
+
+// linkBytes returns what a link sends in a time.
+func linkBytes(rate model.Rate, d time.Duration) model.Bytes {
+	return model.Bytes(float64(rate) / 8 * d.Seconds())
+}
+
+// always ends spans that last beyond the snapshot.
+const always = model.Time(math.MaxInt64 / 2)
+
+// addHeld adds what queues held of others' packets at the snapshots. Since a
+// queue was paused nothing new came from it: what is left of its packets was
+// there all that time. Else it was there for as long as it took to arrive.
+func (b *builder) addHeld() {
+	for _, h := range b.g.Held {
+		q, to := &b.out.Queues[h.From], &b.g.Nodes[h.To]
+		if h.Weight <= 0 || len(q.Pauses) == 0 {
+			continue
+		}
+		from := b.axis.time(to.Node, to.Snapshot).Add(-onWire(model.Bytes(h.Weight), q.Rate))
+		if last := &q.Pauses[len(q.Pauses)-1]; last.Open {
+			from = min(from, last.From)
+		}
+		q.Feeds = append(q.Feeds, attribution.Feed{To: h.To, From: from, Until: always, Bytes: model.Bytes(h.Weight), Held: true})
+	}
+}
+
+// addMeters adds the traffic between ports of a switch's epochs to the queues
+// that fed it.
+func (b *builder) addMeters(r *provenance.Report) {
+	for i := range r.Meters {
+		m := &r.Meters[i]
+		in := b.fabric.Port(model.Port{Node: r.Switch, Port: m.In})
+		if in == nil || m.Bytes == 0 {
+			continue
+		}
+		for class := range model.Priority(8) {
+			if m.Priority <= 7 && m.Priority != class {
+				continue
+			}
+			from := b.g.Node(provenance.Queue{Port: in.Peer, Priority: class})
+			if from < 0 || len(b.out.Queues[from].Pauses) == 0 {
+				continue
+			}
+			to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.Out}, Priority: class})
+			if to < 0 {
+				continue
+			}
+			start := r.Start(m.Epoch)
+			end := min(start.Add(r.EpochLength), r.Snapshot)
+			if end > start {
+				b.out.Queues[from].Feeds = append(b.out.Queues[from].Feeds, attribution.Feed{
+					To: to, From: b.axis.time(r.Switch, start), Until: b.axis.time(r.Switch, end), Bytes: model.Bytes(min(m.Bytes, math.MaxInt64)),
+				})
+			}
+		}
+	}
+}
+
+// addFlows adds the flows of queues that were congested. A flow's mean share of
+// a queue is by Little's law what its packets waited for, over the time: each
+// waited for as many packets as it met, of about its own size.
+func (b *builder) addFlows() {
+	congested := func(i int) bool {
+		q := &b.out.Queues[i]
+		return len(q.Congestions) > 0 || slices.ContainsFunc(q.Pauses, func(p attribution.Pause) bool { return p.Bytes > 0 })
+	}
+	for i := range b.g.FlowEpochs {
+		p := &b.g.FlowEpochs[i]
+		f := p.Record
+		if f.Packets == 0 || !congested(p.Node) {
+			continue
+		}
+		q, node := &b.out.Queues[p.Node], b.g.Nodes[p.Node].Node
+		start := b.epochStart(node, f.Epoch)
+		size := float64(f.Bytes) / float64(f.Packets)
+		wait := float64(f.Depth+f.PausedDepth) * size * 8e9 / float64(q.Rate) // summed over its packets
+		from := start.Add(f.First)
+		until := start.Add(f.Last + time.Duration(wait/float64(f.Packets)) + onWire(model.Bytes(size), q.Rate))
+		mean := size * wait / float64(until.Sub(from))
+		q.Flows = append(q.Flows, attribution.FlowShare{
+			Flow: b.g.Flows[p.Flow], From: b.axis.time(node, from), Until: b.axis.time(node, until), Bytes: model.Bytes(max(mean, 1)),
+		})
+	}
+	for i := range b.g.QueuedFlows {
+		w := &b.g.QueuedFlows[i]
+		n := &b.g.Nodes[w.Node]
+		q := &b.out.Queues[w.Node]
+		at := b.axis.time(n.Node, n.Snapshot)
+		q.Flows = append(q.Flows, attribution.FlowShare{
+			Flow: b.g.Flows[w.Flow], From: at.Add(-onWire(w.Bytes, q.Rate)), Until: always, Bytes: w.Bytes,
+		})
+	}
+}
+
+// epochStart returns when an epoch of a switch began, on its clock.
+func (b *builder) epochStart(sw model.NodeID, n uint32) model.Time {
+	i, found := slices.BinarySearchFunc(b.reports.Reports, sw,
+		func(r *provenance.Report, sw model.NodeID) int { return cmp.Compare(r.Switch, sw) })
+	if !found {
+		return 0
+	}
+	return b.reports.Reports[i].Start(n)
+}
