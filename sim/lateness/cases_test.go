@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -156,6 +157,7 @@ func TestBacklogBeforeThePause(t *testing.T) {
 // The spine's queue to leaf 7 is paused because of two queues there: one is
 // congested, the other paused by its host.
 func TestTwoCausesAtOnePort(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	cfg, l := slow()
 	b := tree(t, cfg, l)
 	b.add(udp(0, 2, 40), udp(4, 3, 40), udp(3, 2, 40))

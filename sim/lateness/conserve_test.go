@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -54,6 +55,7 @@ func draw(t testing.TB, rt *rapid.T, window time.Duration) *bed {
 
 // An account of the past is the one that was given then.
 func TestAccountsOfThePast(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		b := draw(t, rt, time.Second)
 		type given struct {
@@ -90,6 +92,7 @@ func TestAccountsOfThePast(t *testing.T) {
 // Terms add up to the lateness, and hops to the times of the trip, whatever
 // happened, also within a short log and in flight.
 func TestAccountsAddUp(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		window := time.Duration(rapid.IntRange(20, 200).Draw(rt, "window µs")) * time.Microsecond
 		b := draw(t, rt, window)

@@ -24,6 +24,8 @@
 //     arrival, so no lateness: ErrLost.
 //   - A mux makes a new packet of one that it forwards: accounts start and end
 //     there.
+//   - A sender's packets are found at the host port that sent its newest one:
+//     what it sent by another, before it migrated, is unknown.
 //   - Thresholds of a shared buffer fall when other ports fill it. The pause is
 //     still owed to the bytes that the paused link has in the buffer.
 //

@@ -110,6 +110,9 @@ func (o *Oracle) horizon(now engine.Time) engine.Time { return now - o.window }
 
 // Queued is part of sim.QueueObserver.
 func (o *Oracle) Queued(now engine.Time, p *sim.Packet, out *sim.Port) {
+	if before, ok := o.Observer.(sim.QueueObserver); ok {
+		before.Queued(now, p, out)
+	}
 	l := o.ports[o.portIndex(out)]
 	class := int8(p.Priority)
 	if p.Control {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -23,10 +24,13 @@ func incast(size model.Bytes) (flows []traffic.Flow) {
 // observed is an observer that was there before.
 type observed struct {
 	sim.NopObserver
-	enqueued, dequeued, delivered, changes int
+	enqueued, dequeued, delivered, changes, queued int
 }
 
+var _ sim.QueueObserver = (*observed)(nil)
+
 func (o *observed) Enqueued(engine.Time, *sim.Packet, *sim.Port)              { o.enqueued++ }
+func (o *observed) Queued(engine.Time, *sim.Packet, *sim.Port)                { o.queued++ }
 func (o *observed) Dequeued(engine.Time, *sim.Packet, *sim.Port)              { o.dequeued++ }
 func (o *observed) Delivered(engine.Time, *sim.Packet, *sim.Host)             { o.delivered++ }
 func (o *observed) PauseChanged(engine.Time, *sim.Port, model.Priority, bool) { o.changes++ }
@@ -67,6 +71,7 @@ func TestOracleIsPassive(t *testing.T) {
 
 // The log holds what its window says, however long the run is.
 func TestLogIsBounded(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	b := fatTree(t, unthrottledWith(3*model.MB), 50*time.Microsecond)
 	for i := range model.NodeID(15) {
 		b.add(traffic.Flow{Src: i, Dst: (i + 5) % 16, Stop: 1e12, Priority: 3, Start: 1000})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -93,6 +94,7 @@ func drawSlow(t testing.TB, rt *rapid.T) *bed {
 }
 
 func TestAccountsMatchTheReference(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		b := drawSlow(t, rt)
 		b.run(35 * time.Microsecond)
@@ -103,6 +105,7 @@ func TestAccountsMatchTheReference(t *testing.T) {
 // The shorter the pieces, the closer the account is to the reference: what is
 // left at their usual length is due to it.
 func TestShortPiecesMatchTheReferenceClosely(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for _, fabric := range []string{"tree", "ring"} {
 		cfg, l := slow()
 		b := tree(t, cfg, l)
