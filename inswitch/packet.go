@@ -53,6 +53,18 @@ func (p *Packet) UnlabeledSize() int32 {
 	return p.Size - label.OptionSize - label.ItemSize*int32(p.LabelCount)
 }
 
+// SampleHash returns a hash of 32 bits, by which all switches select the same
+// packets. It depends on nothing that changes on the path: key and IPID of the
+// innermost header, and if the IPID is zero, or missing as in IPv6, the sequence
+// number. Packets of a UDP flow without either share a hash.
+func (p *Packet) SampleHash(seed uint64) uint64 {
+	id := uint64(p.IPID)
+	if id == 0 {
+		id = 1<<32 | uint64(p.Seq())
+	}
+	return p.Key.Hash(seed+id*0x9e3779b97f4a7c15) >> 32
+}
+
 // Kind is the type of an RDMA packet.
 type Kind uint8
 

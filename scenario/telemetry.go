@@ -74,6 +74,7 @@ var programKinds = map[string]func() programSpec{
 	"mirror":        func() programSpec { return defaultMirror() },
 	"port-state":    func() programSpec { return defaultPortState() },
 	"host-counters": func() programSpec { return defaultHostCounters() },
+	"postcard":      func() programSpec { return defaultPostcards() },
 }
 
 type programItem struct{ programSpec }

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) queryCommand() *cobra.Command {
-	all := []*cobra.Command{a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand(), a.queryPortCommand(), a.queryHostCommand()}
+	all := []*cobra.Command{a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand(), a.queryPortCommand(), a.queryHostCommand(), a.queryPathCommand()}
 	for _, cmd := range all {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -28,7 +28,7 @@ func (a *app) queryCommand() *cobra.Command {
 		Use:   "query",
 		Short: "Query a collector's memory",
 		Long: `Query a collector's memory: of a running controller by what it holds (weft query
-port, weft query host), or its files.
+port, host and path), or its files.
 
 kw, postcard, list and count query the memory files of weft collect --dir, also while reports arrive. A key is a
 flow ("tcp 10.0.0.2:40000 > 10.0.1.2:80"), an address (10.0.0.2) or bytes
@@ -41,12 +41,13 @@ that a reported key has no answer (EMPTY), or a wrong one (WRONG).`,
   weft query list append-0.weft 7 --newest 10
   weft query port tor0:Ethernet4 --server http://127.0.0.1:8080
   weft query host h3 --class 3
+  weft query path "tcp 10.0.0.2:40000 > 10.0.1.2:80"
   weft query count key-increment.weft 10.0.0.2 --copies 2`,
 	}, all...)
 }
 
 // liveStart is how a scenario runs that is queried for keyed reports.
-var liveStart = live.StartOptions{PortStates: true, HostCounters: true}
+var liveStart = live.StartOptions{PortStates: true, HostCounters: true, Postcards: 64}
 
 // openMemory maps a memory file read-only. A missing or foreign file is a usage
 // error.

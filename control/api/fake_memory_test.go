@@ -29,3 +29,12 @@ func (fakeMemory) HostCounts(_ model.NodeID, class model.Priority) (c keyed.Coun
 }
 
 func (fakeMemory) CounterBound() (CounterBound, error) { return CounterBound{5, 0.25, 0.125}, nil }
+
+// Postcards has a path of three hops: a switch that the fabric has not, one that is
+// missing, and a node.
+func (fakeMemory) Postcards(*model.FlowKey, time.Time) (list []PostcardPath, mixed int, err error) {
+	hop := PostcardHop{true, keyed.Postcard{Switch: 1 << 15, Latency: 500, Queue: 3000, Time: -model.Time(time.Millisecond)}}
+	last := hop
+	last.Switch = 0
+	return []PostcardPath{{Hops: []PostcardHop{hop, {}, last}}}, 1, nil
+}

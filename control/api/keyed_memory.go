@@ -20,6 +20,9 @@ type KeyedMemory interface {
 	HostCounts(host model.NodeID, class model.Priority) (keyed.Counts, error)
 	// CounterBound bounds the overestimate of a count.
 	CounterBound() (CounterBound, error)
+	// Postcards returns the paths of packets of a flow, newest first and complete ones
+	// before others of the same time, and how many more are of several packets.
+	Postcards(flow *model.FlowKey, now time.Time) (list []PostcardPath, mixed int, err error)
 	// WallTime is the wall's time for a reading of a switch's clock.
 	WallTime(t model.Time) time.Time
 }
@@ -64,6 +67,8 @@ func (s *Server) keyedRoutes() {
 		s.portNow)
 	get(s, "/hosts/{host}/counters", "get-host-counters", "Hosts", "What a host sent and received by priority, from the collector's memory",
 		s.hostCounters)
+	get(s, "/flows/{key}/postcards", "get-flow-postcards", "Flows", "Path and latency of packets of a flow, from the collector's memory",
+		s.flowPostcards)
 }
 
 func (s *Server) portsNow(_ context.Context, in *portsNowInput) (PortsNow, error) {

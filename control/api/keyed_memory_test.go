@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 )
@@ -27,7 +28,7 @@ func TestPortsNow(t *testing.T) {
 
 func TestKeyedRoutesNeedMemory(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) { d.Memory = nil })
-	for _, path := range []string{"/ports/now", "/ports/now/tor0/1", "/hosts/h0/counters"} {
+	for _, path := range []string{"/ports/now", "/ports/now/tor0/1", "/hosts/h0/counters", "/flows/tcp%2010.0.0.2:1%20%3E%2010.0.1.2:2/postcards"} {
 		if w := do(s.Handler(), "GET", Prefix+path, ""); w.Code != http.StatusNotImplemented {
 			t.Errorf("%s without memory = %d; want 501", path, w.Code)
 		}
@@ -57,5 +58,20 @@ func TestHostCounters(t *testing.T) {
 	}
 	if got := read(host.Name + "/counters?class=5"); len(got.Classes) != 1 || got.Classes[0].HostCount != (HostCount{}) {
 		t.Errorf("counters of class 5 = %+v; want that class with zeros", got)
+	}
+}
+
+func TestFlowPostcards(t *testing.T) {
+	s, k := newServer(t)
+	w := do(s.Handler(), "GET", Prefix+"/flows/"+url.PathEscape(k.flow(1).String())+"/postcards", "")
+	var got FlowPostcards
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Samples) != 1 || got.Mixed != 1 || got.Flow != k.flow(1) {
+		t.Fatalf("postcards = %s, %v; want one sample, and one mixed", w.Body, err)
+	}
+	one := &got.Samples[0]
+	name := k.fabric.Node(0).Name
+	if want := []PostcardRow{{Hop: 0, Missing: true}, {Hop: 1, Missing: true}, {2, false, name, 500, 3000}}; !slices.Equal(one.Hops, want) ||
+		one.Complete || one.AgeMs != 1 || one.LatencyNs != 500 {
+		t.Errorf("sample = %+v; want hops %+v, 1 ms old", one, want)
 	}
 }

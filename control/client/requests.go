@@ -62,6 +62,13 @@ func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.
 	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)
 }
 
+// FlowPostcards returns the path and latency of the newest packets of a flow, at most
+// limit, from the collector's memory.
+func (c *Client) FlowPostcards(ctx context.Context, key model.FlowKey, limit int) (api.FlowPostcards, error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	return callJSON[api.FlowPostcards](ctx, c, "GET", "/flows/"+url.PathEscape(key.String())+"/postcards", q, nil)
+}
+
 // FlowFindings returns a page of what the flow analyses found in a time range:
 // forwarding faults, losses by link, ECMP imbalance, bursts.
 func (c *Client) FlowFindings(ctx context.Context, q api.FlowFindingsQuery) (api.FlowFindings, error) {

@@ -55,8 +55,9 @@ func NewInProcessCollector(lists list.Config, keyed livestate.Plan, maxWait time
 	return c, err
 }
 
-// inProcessRows is for the postcards of packets in flight: few flows have any.
-const inProcessRows = 1 << 10
+// inProcessRows is for the postcards of packets in flight, four rows each: it has few
+// that share one if a hundred flows have some.
+const inProcessRows = 1 << 14
 
 // Memory is what reports are written to. It may be read until Close.
 func (c *InProcessCollector) Memory() *translate.Memory { return c.memory }

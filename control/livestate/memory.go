@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/postcard"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/slothash"
 	"github.com/weft-telemetry/weft/collect/translate"
@@ -23,6 +24,7 @@ type Memory struct {
 	epoch  time.Time
 	ports  *keywrite.Table
 	counts *count.Table
+	cards  *postcard.Table
 }
 
 var _ api.KeyedMemory = (*Memory)(nil)
@@ -41,6 +43,9 @@ func New(f *topo.Fabric, epoch time.Time, m *translate.Memory) (*Memory, error) 
 	}
 	if r.counts = m.Counts; r.counts == nil {
 		return nil, errors.New("livestate: the collector has no memory for counters")
+	}
+	if r.cards = m.Postcards; r.cards == nil {
+		return nil, errors.New("livestate: the collector has no memory for postcards")
 	}
 	return r, nil
 }

@@ -1,7 +1,7 @@
 // Package livestate reads the newest state of the fabric straight from a collector's
-// memory, by key: states of ports (Key-Write) and counters of hosts (Key-Increment).
-// Nothing is polled and no analysis is asked; an answer is what switches reported last.
-// It also plans that memory.
+// memory, by key: states of ports (Key-Write), counters of hosts (Key-Increment) and
+// postcards of flows (Postcarding). Nothing is polled and no analysis is asked; an
+// answer is what switches reported last. It also plans that memory.
 // Manual: docs/collector.md#in-weft-serve.
 package livestate
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/postcard"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -21,12 +22,14 @@ import (
 type Sizes struct {
 	Ports    model.Bytes
 	Counters model.Bytes
+	Cards    model.Bytes // of postcards
 }
 
 // Plan is the geometry of the memories.
 type Plan struct {
 	Ports    keywrite.Config
 	Counters count.Config
+	Cards    postcard.Config
 }
 
 // Limits of a memory. The least makes collisions of a small fabric rarer than one in
@@ -55,7 +58,31 @@ func PlanFor(f *topo.Fabric, sizes Sizes) (p Plan, err error) {
 	}
 	size, err = memorySize("counter", sizes.Counters, model.Bytes(hostCounters(f))*cellsPerCounter*8)
 	p.Counters = count.DefaultConfig(int64(size))
+	if err != nil {
+		return p, err
+	}
+	p.Cards = postcard.Config{Layout: postcard.Sealed, Chunks: 1, Hops: longestPath(f), Bits: 32}
+	chunk := model.Bytes(p.Cards.Size())
+	size, err = memorySize("postcard", sizes.Cards, max(minCards, model.Bytes(len(f.Hosts()))*cardsPerHost))
+	p.Cards.Chunks = uint64(size / chunk)
 	return p, err
+}
+
+// Postcards of a packet fill 256 bytes: four words, in two copies of a chunk of 32
+// bytes. The least is for 16,000 packets; beyond, older ones are overwritten.
+const (
+	minCards     = 4 * model.MiB
+	cardsPerHost = 16 * model.KiB
+)
+
+// longestPath is the most hops of a path that is stored: up to the highest tier and
+// down, and two more for a detour. Seven take the same chunk as five.
+func longestPath(f *topo.Fabric) int {
+	tier := 0
+	for _, id := range f.Switches() {
+		tier = max(tier, f.Node(id).Tier)
+	}
+	return min(max(2*tier+1, 7), keyed.MaxHops)
 }
 
 // cellsPerCounter makes one counter in 5,000 share all four of its cells with others
@@ -109,6 +136,9 @@ func (p *Plan) Open(m *translate.Memory) error {
 		return err
 	}
 	m.KeyWrites = append(m.KeyWrites, ports)
-	m.Counts, err = count.Open("", p.Counters)
+	if m.Counts, err = count.Open("", p.Counters); err != nil {
+		return err
+	}
+	m.Postcards, err = postcard.Open("", p.Cards)
 	return err
 }

@@ -49,7 +49,7 @@ func readFabric(c *Config) (*fabric, error) {
 		return nil, fmt.Errorf("%s: %w", c.Topology, err)
 	}
 	f := &fabric{doc: doc, routes: routes, lists: control.DefaultListPlan(doc.Fabric), machine: machineMemory()}
-	if f.keyed, err = livestate.PlanFor(doc.Fabric, livestate.Sizes{Ports: c.DTA().PortMemory, Counters: c.DTA().CounterMemory}); err != nil {
+	if f.keyed, err = livestate.PlanFor(doc.Fabric, livestate.Sizes{Ports: c.DTA().PortMemory, Counters: c.DTA().CounterMemory, Cards: c.DTA().PostcardMemory}); err != nil {
 		return nil, bad("dta", "%v", err)
 	}
 	if err := f.lists.PlanFlowsets(c.Controller.Flows); err != nil {

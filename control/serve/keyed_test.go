@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/binary"
 	"net"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 // keyedScenario is the lab's fabric, whose switches send keyed reports, too.
 var keyedScenario = strings.Replace(labScenario, "management:", `  - {kind: port-state, period: 5ms}
   - {kind: host-counters, period: 5ms}
+  - {kind: postcard, flows: 1, packets: 4}
 management:`, 1)
 
 // TestSwitchesWriteTheStateOfTheirPorts: every switch of a fabric writes its ports'
@@ -96,6 +98,75 @@ func TestForgedCountersChangeNothing(t *testing.T) {
 	newKeyedSender(t, b, host.ID, nil).send(countReport(tor, host.IPv4, 668))
 	eventually(t, "what is the switches' own, and four refusals", func() bool {
 		return sent(host) == 1500 && sent(stranger) == 70 && refusedKeys(b) == 4
+	})
+}
+
+// TestSwitchesSendPostcards: switches send the postcards of packets over sockets, and
+// the API has their path.
+func TestSwitchesSendPostcards(t *testing.T) {
+	b := start(t, testConfig(t))
+	l := newLabOf(t, b, keyedScenario)
+	l.chatter()
+	l.Start()
+	c := b.client("")
+	f := b.Fabric()
+	eventually(t, "a whole path of a flow", func() bool {
+		page, err := c.Flows(t.Context(), api.FlowsQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page.Items {
+			key := page.Items[i].Flow
+			got, err := c.FlowPostcards(t.Context(), key, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got.Samples {
+				s := &got.Samples[i]
+				if !s.Complete {
+					continue
+				}
+				src, _ := f.ByAddr(key.Src)
+				if first := f.Node(f.Node(src).Ports[0].Peer.Node).Name; s.Hops[0].Switch != first || s.AgeMs < -1000 || s.AgeMs > 60_000 {
+					t.Fatalf("path %+v of %v; want it to begin at %s, of the last minute", s, key, first)
+				}
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestForgedPostcards: a switch sends postcards of itself, and of no other.
+func TestForgedPostcards(t *testing.T) {
+	b := start(t, testConfig(t))
+	c := b.client("")
+	f := b.Fabric()
+	src, dst := f.Node(f.Hosts()[0]), f.Node(f.Hosts()[1]) // of one rack
+	tor, other := src.Ports[0].Peer.Node, f.Node(f.Hosts()[len(f.Hosts())-1]).Ports[0].Peer.Node
+	key := model.FlowKey{Src: src.IPv4, Dst: dst.IPv4, SrcPort: 5000, DstPort: 80, Proto: model.TCP}
+	cards := func(sw model.NodeID, latency time.Duration) (list []dta.Report) {
+		card := keyed.Postcard{Switch: sw, Latency: latency, Time: model.TimeOf(time.Now())}
+		k := keyed.NewPostcardKey(&key, 5)
+		for i, w := range card.Words() {
+			k.Part = keyed.Part(i)
+			list = append(list, dta.Report{
+				Primitive: dta.Postcarding, Redundancy: keyed.PostcardCopies, Hop: 0, Path: 1,
+				Key: k.AppendTo(nil), Data: binary.BigEndian.AppendUint32(nil, w),
+			})
+		}
+		return list
+	}
+	newKeyedSender(t, b, tor, nil).send(cards(tor, 100)...)
+	newKeyedSender(t, b, other, nil).send(cards(tor, 66)...)
+	newKeyedSender(t, b, src.ID, nil).send(cards(src.ID, 67)...)
+	eventually(t, "the switch's own postcard, and the refusals of eight words", func() bool {
+		got, err := c.FlowPostcards(t.Context(), key, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(got.Samples) == 1 && got.Samples[0].Complete && got.Samples[0].LatencyNs == 100 &&
+			got.Samples[0].Hops[0].Switch == f.Node(tor).Name && refusedKeys(b) == 8
 	})
 }
 

@@ -44,6 +44,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"lists of reports in memory", "controller.flows", model.Bytes(f.memory().Size()), "the oldest entry is overwritten", true},
 		{"newest states of ports", "dta.port_memory", model.Bytes(f.keyed.Ports.Size()), "a state of another port is overwritten: it is not found", true},
 		{"counters of hosts", "dta.counter_memory", model.Bytes(f.keyed.Counters.Size()), "counters share cells: sums are too high", true},
+		{"postcards of flows", "dta.postcard_memory", model.Bytes(f.keyed.Cards.Size()), "older packets' postcards are overwritten: they are not found", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
 		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
 		{"records of a slot and of the one before, until they are reduced", "controller.flow_memory", recordMemory(c.Controller.FlowMemory), "those of flowsets that were not decoded are not made", false},

@@ -92,7 +92,7 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 	c.Listen, c.Workers, c.Rate, c.ReceiveBuffer = dta.Listen, dta.Workers, dta.Rate, int(f.receiveBuffer(cfg))
 	c.Status = netip.AddrPort{} // the API has it all
 	c.Memory = collector.MemoryConfig{
-		Dir: dta.Memory, Lists: []list.Config{f.memory()}, KeyWrites: []keywrite.Config{f.keyed.Ports}, Counts: &f.keyed.Counters,
+		Dir: dta.Memory, Lists: []list.Config{f.memory()}, KeyWrites: []keywrite.Config{f.keyed.Ports}, Counts: &f.keyed.Counters, Postcards: &f.keyed.Cards,
 	}
 	c.Translate.ListWait = cfg.Controller.Step
 	c.Drained = s.drain

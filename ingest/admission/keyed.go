@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"encoding/binary"
+
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -13,7 +15,11 @@ func (p *Policy) keyed(reporter model.NodeID, r *dta.Report) translate.Refusal {
 	if n := p.node(reporter); n == nil || !n.Switch {
 		return translate.ForeignSwitch
 	}
-	if r.Redundancy != keyed.Copies {
+	copies := uint8(keyed.Copies)
+	if r.Primitive == dta.Postcarding {
+		copies = keyed.PostcardCopies
+	}
+	if r.Redundancy != copies {
 		return translate.MalformedKey // it would contradict the copies that it leaves as they are
 	}
 	switch r.Primitive {
@@ -22,7 +28,21 @@ func (p *Policy) keyed(reporter model.NodeID, r *dta.Report) translate.Refusal {
 	case dta.KeyIncrement:
 		return p.hostCounter(reporter, r)
 	}
-	return translate.MalformedKey
+	return postcard(reporter, r)
+}
+
+// postcard decides about a postcard. Switches of a path share its key, so each value
+// names its switch: a switch can claim to be on a path, and not speak for another. Only
+// the last hop knows the length of the path.
+func postcard(reporter model.NodeID, r *dta.Report) translate.Refusal {
+	var key keyed.PostcardKey
+	switch {
+	case key.Parse(r.Key) != nil || len(r.Data) != 4 || r.Hop >= keyed.MaxHops || r.Path != 0 && r.Path != r.Hop+1:
+		return translate.MalformedKey
+	case keyed.PostcardSwitch(binary.BigEndian.Uint32(r.Data)) != reporter:
+		return translate.ForeignSwitch
+	}
+	return translate.Admitted
 }
 
 // hostCounter decides about a counter. Counters share cells: what a switch adds to

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/weft-telemetry/weft/collect/translate"
@@ -23,6 +24,17 @@ func countOf(sw model.NodeID, host model.Addr, delta uint64) dta.Report {
 	return dta.Report{
 		Primitive: dta.KeyIncrement, Redundancy: keyed.Copies,
 		Key: keyed.HostKey{Switch: sw, Host: host, Class: 3}.AppendTo(nil), Delta: delta,
+	}
+}
+
+// cardOf is the second part of a postcard.
+func cardOf(sw model.NodeID, hop, path uint8) dta.Report {
+	card := keyed.Postcard{Switch: sw, Queue: 9}
+	key := keyed.NewPostcardKey(&model.FlowKey{Src: addr0, Dst: model.Addr4(9), Proto: model.UDP}, 1)
+	key.Part = keyed.QueuePart
+	return dta.Report{
+		Primitive: dta.Postcarding, Redundancy: keyed.PostcardCopies, Hop: hop, Path: path,
+		Key: key.AppendTo(nil), Data: binary.BigEndian.AppendUint32(nil, card.Words()[keyed.QueuePart]),
 	}
 }
 
@@ -55,6 +67,19 @@ func TestKeyedReports(t *testing.T) {
 		"count in fewer cells":          {tor0, changed(countOf(tor0, addr0, 1), func(r *dta.Report) { r.Redundancy = 1 }), translate.MalformedKey},
 		"count under the key of a port": {tor0, changed(countOf(tor0, addr0, 1), func(r *dta.Report) { r.Key = stateOf(tor0, 1).Key }), translate.MalformedKey},
 		"state under the key of a host": {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Key = countOf(tor0, addr0, 1).Key }), translate.MalformedKey},
+
+		"postcard":                       {tor0, cardOf(tor0, 4, 5), translate.Admitted},
+		"postcard of the first hop":      {tor0, cardOf(tor0, 0, 0), translate.Admitted},
+		"postcard of another switch":     {tor1, cardOf(tor0, 1, 0), translate.ForeignSwitch},
+		"postcard of a host":             {host0, cardOf(host0, 1, 0), translate.ForeignSwitch},
+		"postcard before the end":        {tor0, cardOf(tor0, 1, 5), translate.MalformedKey},
+		"postcard of the 16th hop":       {tor0, cardOf(tor0, 15, 0), translate.MalformedKey},
+		"postcard of 8 bytes":            {tor0, changed(cardOf(tor0, 1, 0), func(r *dta.Report) { r.Data = make([]byte, 8) }), translate.MalformedKey},
+		"postcard in fewer chunks":       {tor0, changed(cardOf(tor0, 1, 0), func(r *dta.Report) { r.Redundancy = 1 }), translate.MalformedKey},
+		"postcard in more chunks":        {tor0, changed(cardOf(tor0, 1, 0), func(r *dta.Report) { r.Redundancy = 4 }), translate.MalformedKey},
+		"postcard under another key":     {tor0, changed(cardOf(tor0, 1, 0), func(r *dta.Report) { r.Key = stateOf(tor0, 1).Key }), translate.MalformedKey},
+		"postcard that names no switch":  {tor0, changed(cardOf(tor0, 1, 0), func(r *dta.Report) { r.Data = []byte{255, 255, 255, 255} }), translate.ForeignSwitch},
+		"state under a key of postcards": {tor0, changed(stateOf(tor0, 1), func(r *dta.Report) { r.Key = cardOf(tor0, 1, 0).Key }), translate.MalformedKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := newPolicy(t, nil).Report(now, &dta.Header{Reporter: tc.from}, &tc.report); got != tc.want {

@@ -27,17 +27,18 @@ const RequireMAC = "mac"
 
 // DTAConfig is the section dta of a service's configuration.
 type DTAConfig struct {
-	Listen        netip.AddrPort
-	Workers       int
-	Rate          float64
-	ReceiveBuffer model.Bytes // of each socket; 0: as the planned slots need
-	Memory        string
-	PortMemory    model.Bytes // of the newest states of ports; 0: as the fabric needs
-	CounterMemory model.Bytes // of counters of hosts; 0: as the fabric needs
-	Limits        source.Limits
-	Keys          string // file
-	Require       string // RequireMAC, or empty
-	TimeWindow    time.Duration
+	Listen         netip.AddrPort
+	Workers        int
+	Rate           float64
+	ReceiveBuffer  model.Bytes // of each socket; 0: as the planned slots need
+	Memory         string
+	PortMemory     model.Bytes // of the newest states of ports; 0: as the fabric needs
+	CounterMemory  model.Bytes // of counters of hosts; 0: as the fabric needs
+	PostcardMemory model.Bytes // of postcards of flows; 0: by the fabric's hosts
+	Limits         source.Limits
+	Keys           string // file
+	Require        string // RequireMAC, or empty
+	TimeWindow     time.Duration
 }
 
 // Settings is part of source.Config.
@@ -53,6 +54,7 @@ func (c *DTAConfig) Settings() []source.Setting {
 		},
 		{Key: "port_memory", About: "memory for the newest state of every port, 1MiB to 64GiB; 0: as much as the topology needs", Value: &c.PortMemory},
 		{Key: "counter_memory", About: "memory for counters of hosts, 1MiB to 64GiB; 0: as much as the topology needs", Value: &c.CounterMemory},
+		{Key: "postcard_memory", About: "memory for postcards of flows, 1MiB to 64GiB; 0: 16KiB for each host, at least 4MiB", Value: &c.PostcardMemory},
 		{
 			Key: "keys", About: "file of the reporters' keys, which weft keys new writes; a reporter with a key must use it", Reload: true,
 			Value: &c.Keys,

@@ -146,7 +146,7 @@ func (p *Program) mirrorReason(ev *inswitch.Event) (why mirror.Reasons) {
 	}
 	draw := uint64(0)
 	if !pkt.Key.IsZero() {
-		draw = p.sampleHash(pkt)
+		draw = pkt.SampleHash(p.cfg.Seed)
 		if draw < p.sample {
 			why |= mirror.Sample
 		}
@@ -170,18 +170,6 @@ func isControlProtocol(ev *inswitch.Event) bool {
 		return true
 	}
 	return pkt.Key.Proto == model.TCP && (pkt.Key.SrcPort == bgpPort || pkt.Key.DstPort == bgpPort)
-}
-
-// sampleHash returns the packet's sample hash of 32 bits. It depends on nothing
-// that changes on the path: key and IPID of the innermost header, and if the
-// IPID is zero, or missing as in IPv6, the sequence number. Packets of a UDP
-// flow without either share a hash.
-func (p *Program) sampleHash(pkt *inswitch.Packet) uint64 {
-	id := uint64(pkt.IPID)
-	if id == 0 {
-		id = 1<<32 | uint64(pkt.Seq())
-	}
-	return pkt.Key.Hash(p.cfg.Seed+id*0x9e3779b97f4a7c15) >> 32
 }
 
 // isTelemetry reports whether a packet is a mirror or a report of Weft. To

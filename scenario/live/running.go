@@ -48,6 +48,9 @@ type StartOptions struct {
 	// HostCounters has all switches count for their hosts, if the scenario does not say
 	// how.
 	HostCounters bool
+	// Postcards has all switches send postcards of one in this number of packets of
+	// every flow, if the scenario does not say how; 0: none.
+	Postcards int
 	// AdaptiveLabels has silent ports label more often.
 	AdaptiveLabels bool
 	// LabelWindow is the window of label coverage; 0: twice the labelling interval.
@@ -108,6 +111,13 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 			continue
 		}
 		p, err := one.make(min(max(run.Duration/statesPerRun, minStatePeriod), 10*time.Millisecond))
+		if err != nil {
+			return nil, err
+		}
+		run.Telemetry = append(slices.Clone(run.Telemetry), p)
+	}
+	if o.Postcards > 0 && !has("postcard") {
+		p, err := scenario.PostcardProgram(o.Postcards)
 		if err != nil {
 			return nil, err
 		}

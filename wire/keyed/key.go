@@ -22,13 +22,15 @@ type Kind uint8
 const (
 	PortStateKind   Kind = 1 // newest state of a port
 	HostCounterKind Kind = 2 // counter of a host
+	PostcardKind    Kind = 3 // postcards of a packet of a flow
 )
 
 // Classes is the number of priorities.
 const Classes = 8
 
-// Copies is the redundancy of every keyed report, DTA's highest. Readers rely on it:
-// a value with fewer copies would be outvoted by older ones.
+// Copies is the redundancy of every report of Key-Write and Key-Increment, DTA's
+// highest. Readers rely on it: a value with fewer copies would be outvoted by older
+// ones.
 const Copies = 4
 
 // PortKeySize is the length of an encoded PortKey.

@@ -62,12 +62,22 @@ func FuzzParse(f *testing.F) {
 	f.Add(PortState{Time: 5, Queue: 9, Bytes: 1 << 40, PausedClass: 8}.AppendTo(nil))
 	f.Add(HostKey{Switch: 1, Host: model.Addr4(0x0a000001), Metric: SentPackets}.AppendTo(nil))
 	f.Add(HostKey{Switch: 1, Host: model.Addr{Hi: 0xfd00 << 48, Lo: 9}, Class: 3}.AppendTo(nil))
+	for _, flow := range []string{"tcp 10.0.0.2:40000 > 10.0.1.2:80", "udp [fd00::2]:40000 > [fd00::3]:4791"} {
+		k, err := model.ParseFlowKey(flow)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(NewPostcardKey(&k, 3).AppendTo(nil))
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var again []byte
 		var port PortKey
 		var host HostKey
+		var card PostcardKey
 		var state PortState
 		switch {
+		case card.Parse(in) == nil:
+			again = card.AppendTo(nil)
 		case host.Parse(in) == nil:
 			again = host.AppendTo(nil)
 		case port.Parse(in) == nil:

@@ -215,6 +215,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/flows/{key}/postcards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Path and latency of packets of a flow, from the collector's memory */
+        get: operations["get-flow-postcards"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -1158,6 +1175,36 @@ export interface components {
             packets: number;
             switch: string;
         };
+        FlowPostcards: {
+            /**
+             * Format: int64
+             * @description Those of them with all hops
+             */
+            complete: number;
+            /** @description Destination host; absent if outside the fabric */
+            dst?: string;
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            flow: string;
+            /**
+             * Format: int64
+             * @description Packets in memory, of which those above are the newest
+             */
+            found: number;
+            /**
+             * Format: int64
+             * @description Packets that are not shown, because their postcards met those of others
+             */
+            mixed: number;
+            /** @description Packets of the flow, newest first; none: no switch chose one, or others overwrote them */
+            samples: components["schemas"]["PostcardSample"][];
+            /** @description Source host; absent if outside the fabric */
+            src?: string;
+            /**
+             * Format: date-time
+             * @description The fabric's time
+             */
+            time: string;
+        };
         FlowRef: {
             /** @description Destination host; absent if outside the fabric */
             dst?: string;
@@ -2075,6 +2122,44 @@ export interface components {
             /**
              * Format: date-time
              * @description The fabric's time
+             */
+            time: string;
+        };
+        PostcardRow: {
+            /**
+             * Format: int64
+             * @description From 0
+             */
+            hop: number;
+            /**
+             * Format: int64
+             * @description From arrival to departure, within 0.4 %
+             */
+            latency_ns: number;
+            /** @description The packet passed a switch whose postcard did not arrive */
+            missing: boolean;
+            /**
+             * Format: int64
+             * @description In its queue when it was enqueued, within 0.4 %
+             */
+            queue_bytes: number;
+            switch?: string;
+        };
+        PostcardSample: {
+            /** Format: double */
+            age_ms: number;
+            /** @description All hops from the first to the switch at the destination are known */
+            complete: boolean;
+            /** @description In the order of the path. Hops after the last one that is known are not listed: see complete */
+            hops: components["schemas"]["PostcardRow"][];
+            /**
+             * Format: int64
+             * @description Sum of the known hops, without the links between them
+             */
+            latency_ns: number;
+            /**
+             * Format: date-time
+             * @description When it left the first of the hops below that is known, within 1 ms, by that switch's clock
              */
             time: string;
         };
@@ -3153,6 +3238,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FlowDetail"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-flow-postcards": {
+        parameters: {
+            query?: {
+                /** @description Packets at most */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The flow's key, percent-encoded */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowPostcards"];
                 };
             };
             /** @description Error */
