@@ -115,7 +115,8 @@ func (o *Oracle) AccountRoundTrip(key model.FlowKey, sent engine.Time) (Account,
 
 // AccountRoundTripAt is what AccountRoundTrip returned, or would have, at an
 // instant before now: the age of a packet that was in flight then. The log must
-// still have all that mattered then; what it has lost is unexplained.
+// still have all that mattered then; what it has lost is unexplained. Packets
+// that were dropped from a queue since no longer count as a part of its backlog.
 func (o *Oracle) AccountRoundTripAt(key model.FlowKey, sent, at engine.Time) (Account, error) {
 	return o.account(key, sent, min(at, o.net.Now()), true)
 }

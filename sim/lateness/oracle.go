@@ -22,6 +22,8 @@ type Oracle struct {
 	queues  []*queue
 	holding map[ingress][]*queue // queues that ever held packets of an ingress
 
+	received []receiveLog // by node
+
 	parties    []party
 	partyOf    map[partyKey]int32
 	free       []int32
@@ -64,6 +66,7 @@ func Watch(n *sim.Network, window time.Duration) (*Oracle, error) {
 		Observer: n.Observer(), net: n, window: engine.Of(window),
 		first: make([]int32, len(n.Fabric().Nodes())), holding: map[ingress][]*queue{},
 		partyOf: map[partyKey]int32{}, sweepAt: 1 << 10,
+		received: make([]receiveLog, len(n.Fabric().Nodes())),
 	}
 	if o.Observer == nil {
 		o.Observer = sim.NopObserver{}
@@ -188,6 +191,10 @@ func (o *Oracle) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.R
 		for k := len(l.list) - 1; k >= 0 && l.list[k].end()+at.Delay() > now; k-- {
 			l.list[k].lost = true
 		}
+	case sim.DropHost:
+		if at.Host() != nil {
+			o.receive(now, p, at.Host())
+		}
 	case sim.DropSilent, sim.DropCorrupt:
 		if k := len(l.list) - 1; k >= 0 && l.list[k].start == now && l.list[k].party == o.intern(p, l) {
 			l.list[k].lost = true
@@ -206,10 +213,14 @@ func (o *Oracle) PauseChanged(now engine.Time, at *sim.Port, prio model.Priority
 	}
 }
 
+func (o *Oracle) partyKey(p *sim.Packet) partyKey {
+	_, back := p.Flow()
+	return partyKey{key: p.Key, acks: back, pfc: p.Kind == sim.KindPFC}
+}
+
 // intern returns the number of a packet's sender.
 func (o *Oracle) intern(p *sim.Packet, l *portLog) int32 {
-	_, back := p.Flow()
-	k := partyKey{key: p.Key, acks: back, pfc: p.Kind == sim.KindPFC}
+	k := o.partyKey(p)
 	i, ok := o.partyOf[k]
 	if !ok {
 		if len(o.partyOf) >= o.sweepAt {
@@ -240,6 +251,11 @@ func (o *Oracle) sweep() {
 	for _, q := range o.queues {
 		for i := range q.list {
 			o.parties[q.list[i].party].live = true
+		}
+	}
+	for i := range o.received {
+		for _, r := range o.received[i].list {
+			o.parties[r.party].live = true
 		}
 	}
 	for i := range o.parties {

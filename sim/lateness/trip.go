@@ -6,6 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // trip follows a packet through the log. A link carries one packet at a time,
@@ -53,7 +54,7 @@ func (t *trip) follow(key model.FlowKey, sent engine.Time, roundTrip bool) error
 	if err := t.walk(l, first, x.onWire, who); err != nil || t.inFlight || !roundTrip {
 		return err
 	}
-	return t.back(key, x.start)
+	return t.back(key, who, x.start)
 }
 
 // Nearest returns when the host sent the packet of a key that it sent nearest to
@@ -138,23 +139,26 @@ func (o *Oracle) joinedAt(in *portLog, at engine.Time, who int32) (*queue, int) 
 	return nil, 0
 }
 
-// back follows the acknowledgement of the packet that arrived last.
-func (t *trip) back(key model.FlowKey, sent engine.Time) error {
+// back follows a packet that arrived through the host's receive buffer, and its
+// acknowledgement.
+func (t *trip) back(key model.FlowKey, who int32, sent engine.Time) error {
 	o, arrival := t.oracle, t.at
 	t.data = len(t.hops)
-	q, i := o.ackOf(t.end, key, arrival, sent)
-	if q != nil && q.at(i).enqueued > t.now {
-		t.at, t.host, t.inFlight = t.now, t.now-arrival, true // it was in the receive buffer of a slow host
+	if o.net.Fabric().Node(t.end.ID).Role == topo.Mux {
 		return nil
 	}
+	received, ok := o.received[t.end.ID].find(who, arrival, sent)
+	if !ok || received > t.now {
+		t.at, t.host, t.inFlight = t.now, t.now-arrival, true // in the buffer of a slow host
+		return nil
+	}
+	t.at, t.host = received, received-arrival
+	q, i := o.ackOf(t.end, key, received, sent)
 	if q == nil {
-		if t.end.ReceiveBacklog() > 0 && o.net.Config().AckPerBytes == 0 {
-			t.at, t.host, t.inFlight = t.now, t.now-arrival, true
-		}
 		return nil
 	}
 	r := q.at(i)
-	t.host, t.ack = r.enqueued-arrival, len(t.hops)
+	t.ack = len(t.hops)
 	h := t.hop(q, i)
 	if !h.Waiting && r.onWire == 0 {
 		return ErrLost
@@ -172,22 +176,22 @@ func (t *trip) hop(q *queue, i int) hop {
 	return h
 }
 
-// ackOf returns the acknowledgement of a packet that reached a host: the first
-// that returns the time when the packet was sent.
-func (o *Oracle) ackOf(h *sim.Host, key model.FlowKey, arrival, sent engine.Time) (best *queue, index int) {
-	first := engine.Forever
+// ackOf returns the acknowledgement that a packet caused when its host received
+// it; nil if there was none.
+func (o *Oracle) ackOf(h *sim.Host, key model.FlowKey, received, sent engine.Time) (*queue, int) {
 	for _, p := range h.Ports() {
 		for _, q := range o.ports[o.portIndex(p)].queues {
-			i := q.base + sort.Search(len(q.list), func(i int) bool { return q.list[i].enqueued >= arrival })
-			for ; i < q.end() && q.at(i).enqueued < first; i++ {
+			i := q.base + sort.Search(len(q.list), func(i int) bool { return q.list[i].enqueued >= received })
+			for ; i < q.end() && q.at(i).enqueued == received; i++ {
 				r := q.at(i)
-				if r.sent == sent && (r.kind == sim.KindAck || r.kind == sim.KindNack) && o.parties[r.party].acks && answers(o.parties[r.party].key, key) {
-					best, index, first = q, i, r.enqueued
+				who := &o.parties[r.party]
+				if r.sent == sent && (r.kind == sim.KindAck || r.kind == sim.KindNack || r.kind == sim.KindTCP) && who.acks && answers(who.key, key) {
+					return q, i
 				}
 			}
 		}
 	}
-	return best, index
+	return nil, 0
 }
 
 // answers reports whether a key is that of acknowledgements of another. RoCEv2
