@@ -116,7 +116,7 @@ func (e *engine) queue(index int) *queue {
 	last = math.Inf(-1)
 	q.congestions = make([]congestion, 0, len(r.Congestions))
 	for _, c := range r.Congestions {
-		n := congestion{max(e.ns(c.From), last), e.ns(c.To), max(float64(c.Peak), 0), coverage(c.Coverage)}
+		n := congestion{max(e.ns(c.From), last), e.ns(c.To), c.Open, max(float64(c.Peak), 0), coverage(c.Coverage)}
 		if c.Open {
 			n.to = snapshot
 		}
@@ -171,7 +171,12 @@ func (e *engine) starts(visits []visit) (list []start) {
 
 func (e *engine) appendStarts(list []start, v *visit) []start {
 	q := v.queue
-	w := q.splitWait(v.joins, v.wait, v.bounds)
+	var w waitSplit
+	if v.held && v.wait < v.bounds.estimate {
+		w = q.split(v.joins, v.joins+v.wait, v.joins+v.wait, false, nil)
+	} else {
+		w = q.splitWait(v.joins, v.wait, v.bounds)
+	}
 	clocks := q.clockError + e.clockError
 	if w.contention > 0 {
 		r := e.addRoot(rootKey{queue: int32(q.index), kind: Contention, since: w.busy}, v.joins)

@@ -16,6 +16,7 @@ type pause struct {
 
 type congestion struct {
 	from, to float64
+	open     bool
 	peak     float64
 	coverage float64
 }
@@ -108,18 +109,31 @@ func (q *queue) knownBacklogs(depths []known) []known {
 	for i := range q.congestions {
 		c := &q.congestions[i]
 		threshold, peak := q.threshold*c.coverage, max(c.peak, q.threshold)*c.coverage
-		end, ends := q.endLevel(c, depths)
+		end, isKnown := q.endLevel(c, peak, depths)
 		top := q.peakTime(c, peak, end)
-		if ends {
-			list = append(list, known{c.to, end})
+		if !isKnown {
+			list = append(list, end)
 		}
-		if !q.resumedBefore(c.from) && top > c.from {
-			list = append(list, known{c.from, threshold})
+		if !q.resumedBefore(c.from) {
+			list = append(list, known{c.from - q.ramp(threshold, peak, top-c.from), 0})
+			if top > c.from {
+				list = append(list, known{c.from, threshold})
+			}
 		}
 		list = append(list, known{top, peak})
 	}
 	slices.SortStableFunc(list, func(a, b known) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) })
 	return list
+}
+
+// ramp returns how long a queue took to reach the threshold: it filled as fast
+// as afterwards, and at least as fast as one link can fill it.
+func (q *queue) ramp(threshold, peak, rise float64) float64 {
+	ramp := threshold / q.rate
+	if peak > threshold {
+		ramp = min(ramp, threshold*rise/(peak-threshold))
+	}
+	return ramp
 }
 
 // congestedFrom reports whether a congestion interval covers an instant or
@@ -135,27 +149,31 @@ func (q *queue) resumedBefore(at float64) bool {
 }
 
 // endLevel returns the backlog at the end of a congestion interval: the
-// threshold, or what a pause found that began then, or what a snapshot found;
-// false if one of those two is the known instant already.
-func (q *queue) endLevel(c *congestion, depths []known) (bytes float64, ends bool) {
+// threshold, or what a pause found that began then, or what a snapshot found.
+// One that is open ends at the snapshot, or at its peak. isKnown reports whether
+// that is a known instant already.
+func (q *queue) endLevel(c *congestion, peak float64, depths []known) (end known, isKnown bool) {
 	for i := range q.pauses {
 		if p := &q.pauses[i]; math.Abs(p.from-c.to) <= q.drainTime() && p.bytes >= q.threshold*c.coverage {
-			return p.bytes, false
+			return known{p.from, p.bytes}, true
 		}
 	}
-	for _, d := range depths {
-		if math.Abs(d.at-c.to) <= q.drainTime() {
-			return d.bytes, false
+	for _, d := range slices.Backward(depths) {
+		if math.Abs(d.at-c.to) <= q.drainTime() || c.open && d.at > c.from && d.at <= c.to {
+			return d, true
 		}
 	}
-	return q.threshold * c.coverage, true
+	if c.open {
+		return known{c.to, peak}, false
+	}
+	return known{c.to, q.threshold * c.coverage}, false
 }
 
 // peakTime returns the latest instant at which a congestion interval can have
 // had its peak: the queue sends at most at its link's rate until the end.
-func (q *queue) peakTime(c *congestion, peak, end float64) float64 {
-	at := c.to
-	need := (peak - end) / q.rate // time of sending
+func (q *queue) peakTime(c *congestion, peak float64, end known) float64 {
+	at := min(end.at, c.to)
+	need := (peak - end.bytes) / q.rate // time of sending
 	for i := len(q.pauses) - 1; i >= 0 && need > 0; i-- {
 		p := &q.pauses[i]
 		if p.from >= at {

@@ -21,8 +21,9 @@
 //     snapshots. The peak is as late as the interval's end allows: from there
 //     on the queue drained at its link's rate. Between known instants packets
 //     arrived evenly (backlog.go).
-//   - Outside of congestion intervals a queue drains and is then empty: waits
-//     below the congestion threshold are unexplained.
+//   - Before a congestion interval the queue filled as fast as after its start;
+//     after it, it drains. Else it is empty: other waits below the congestion
+//     threshold are unexplained.
 //   - The wait in a congested queue is known within bounds. Its place between
 //     them is the one at which the waits sum to the measured lateness
 //     (residence.go).

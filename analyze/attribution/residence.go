@@ -9,6 +9,7 @@ type visit struct {
 	joins  float64
 	wait   float64
 	bounds waitBounds
+	held   bool // the packet was still there in the end
 }
 
 // known reports whether the queue's device reported.
@@ -42,7 +43,7 @@ func (e *engine) walk(c walkChoice) (visits []visit, waits, wire float64) {
 		}
 		held := v.InFlight && (hop == v.QueuedAt || v.QueuedAt < 0 && at+s.wait >= end)
 		if held {
-			s.wait = max(0, end-at)
+			s.wait, s.held = max(0, end-at), true
 		}
 		waits += s.wait
 		visits = append(visits, s)

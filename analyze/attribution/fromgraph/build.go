@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // Detection is what a host reported of its slow flow.
@@ -45,8 +46,9 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 	}
 	b.addQueues()
 	b.addHeld()
+	feeders := b.pausedFeeders()
 	for _, r := range e.Reports {
-		b.addMeters(r)
+		b.addMeters(r, feeders)
 	}
 	b.addFlows()
 	return b.out, b.victim(source)
@@ -145,30 +147,34 @@ func (b *builder) addHeld() {
 	}
 }
 
-// addMeters adds the traffic between ports of a switch's epochs to the queues
-// that fed it.
-func (b *builder) addMeters(r *provenance.Report) {
+// pausedFeeders returns the paused queues by the ingress that they lead to.
+func (b *builder) pausedFeeders() map[provenance.Queue]int {
+	list := map[provenance.Queue]int{}
+	for i := range b.out.Queues {
+		if q := &b.out.Queues[i]; len(q.Pauses) > 0 && !q.PeerIsHost {
+			list[provenance.Queue{Port: q.Peer, Priority: q.Queue.Class}] = i
+		}
+	}
+	return list
+}
+
+// addMeters adds the traffic between ports of a switch's epochs to the paused
+// queues that fed it. A meter of all classes counts for each.
+func (b *builder) addMeters(r *provenance.Report, feeders map[provenance.Queue]int) {
 	for i := range r.Meters {
 		m := &r.Meters[i]
-		in := b.fabric.Port(model.Port{Node: r.Switch, Port: m.In})
-		if in == nil || m.Bytes == 0 {
-			continue
+		first, last := m.Priority, m.Priority
+		if m.Priority > 7 {
+			first, last = 0, 7
 		}
-		for class := range model.Priority(8) {
-			if m.Priority <= 7 && m.Priority != class {
-				continue
-			}
-			from := b.g.Node(provenance.Queue{Port: in.Peer, Priority: class})
-			if from < 0 || len(b.out.Queues[from].Pauses) == 0 {
+		for class := first; class <= last; class++ {
+			from, ok := feeders[provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.In}, Priority: class}]
+			if !ok || m.Bytes == 0 {
 				continue
 			}
 			to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.Out}, Priority: class})
-			if to < 0 {
-				continue
-			}
 			start := r.Start(m.Epoch)
-			end := min(start.Add(r.EpochLength), r.Snapshot)
-			if end > start {
+			if end := min(start.Add(r.EpochLength), r.Snapshot); to >= 0 && end > start {
 				b.out.Queues[from].Feeds = append(b.out.Queues[from].Feeds, attribution.Feed{
 					To: to, From: b.axis.time(r.Switch, start), Until: b.axis.time(r.Switch, end), Bytes: model.Bytes(min(m.Bytes, math.MaxInt64)),
 				})
@@ -177,40 +183,43 @@ func (b *builder) addMeters(r *provenance.Report) {
 	}
 }
 
-// addFlows adds the flows of queues that were congested. A flow's mean share of
-// a queue is by Little's law what its packets waited for, over the time: each
-// waited for as many packets as it met, of about its own size.
+// addFlows adds the flows of queues that were congested, at the snapshot or
+// before.
 func (b *builder) addFlows() {
-	congested := func(i int) bool {
+	for i := range b.g.Nodes {
 		q := &b.out.Queues[i]
-		return len(q.Congestions) > 0 || slices.ContainsFunc(q.Pauses, func(p attribution.Pause) bool { return p.Bytes > 0 })
-	}
-	for i := range b.g.FlowEpochs {
-		p := &b.g.FlowEpochs[i]
-		f := p.Record
-		if f.Packets == 0 || !congested(p.Node) {
+		if len(q.Congestions) == 0 && !slices.ContainsFunc(q.Pauses, func(p attribution.Pause) bool { return p.Bytes > 0 }) {
 			continue
 		}
-		q, node := &b.out.Queues[p.Node], b.g.Nodes[p.Node].Node
-		start := b.epochStart(node, f.Epoch)
-		size := float64(f.Bytes) / float64(f.Packets)
-		wait := float64(f.Depth+f.PausedDepth) * size * 8e9 / float64(q.Rate) // summed over its packets
-		from := start.Add(f.First)
-		until := start.Add(f.Last + time.Duration(wait/float64(f.Packets)) + onWire(model.Bytes(size), q.Rate))
-		mean := size * wait / float64(until.Sub(from))
-		q.Flows = append(q.Flows, attribution.FlowShare{
-			Flow: b.g.Flows[p.Flow], From: b.axis.time(node, from), Until: b.axis.time(node, until), Bytes: model.Bytes(max(mean, 1)),
-		})
-	}
-	for i := range b.g.QueuedFlows {
-		w := &b.g.QueuedFlows[i]
-		n := &b.g.Nodes[w.Node]
-		q := &b.out.Queues[w.Node]
+		epochs, queued := b.g.FlowEpochsAt(i), b.g.QueuedAt(i)
+		q.Flows = make([]attribution.FlowShare, 0, len(epochs)+len(queued))
+		n := &b.g.Nodes[i]
+		for j := range epochs {
+			if f := epochs[j].Record; f.Packets > 0 {
+				q.Flows = append(q.Flows, b.flowShare(n.Node, q.Rate, b.g.Flows[epochs[j].Flow], f))
+			}
+		}
 		at := b.axis.time(n.Node, n.Snapshot)
-		q.Flows = append(q.Flows, attribution.FlowShare{
-			Flow: b.g.Flows[w.Flow], From: at.Add(-onWire(w.Bytes, q.Rate)), Until: always, Bytes: w.Bytes,
-		})
+		for j := range queued {
+			w := &queued[j]
+			q.Flows = append(q.Flows, attribution.FlowShare{
+				Flow: b.g.Flows[w.Flow], From: at.Add(-onWire(w.Bytes, q.Rate)), Until: always, Bytes: w.Bytes,
+			})
+		}
 	}
+}
+
+// flowShare returns a flow's mean share of a queue in an epoch. By Little's law
+// it is what its packets waited for, over the time: each waited for as many
+// packets as it met, of about its own size.
+func (b *builder) flowShare(sw model.NodeID, rate model.Rate, key model.FlowKey, f *epoch.Flow) attribution.FlowShare {
+	start := b.epochStart(sw, f.Epoch)
+	size := float64(f.Bytes) / float64(f.Packets)
+	wait := float64(f.Depth+f.PausedDepth) * size * 8e9 / float64(max(rate, 1)) // summed over its packets
+	from := start.Add(f.First)
+	until := start.Add(f.Last + time.Duration(wait/float64(f.Packets)) + onWire(model.Bytes(size), rate))
+	mean := size * wait / max(float64(until.Sub(from)), 1)
+	return attribution.FlowShare{Flow: key, From: b.axis.time(sw, from), Until: b.axis.time(sw, until), Bytes: model.Bytes(min(max(mean, 1), 1e15))}
 }
 
 // epochStart returns when an epoch of a switch began, on its clock.

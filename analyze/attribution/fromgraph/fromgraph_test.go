@@ -1,6 +1,7 @@
 package fromgraph
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -159,10 +160,10 @@ func TestAccountsAreNearTheExactOnes(t *testing.T) {
 		mean  float64 // at least
 		top   float64 // share of the requests with the right top cause, at least
 	}{
-		"incast":       {flows: incast(), mean: 0.85, top: 0.85}, // some have two causes of nearly the same length
+		"incast":       {flows: incast(), mean: 0.85, top: 0.8}, // some have two causes of nearly the same length
 		"storm":        {flows: victims(), fault: sim.Storm{Host: 1, Priority: 3}, mean: 0.9, top: 1},
 		"pulsed storm": {flows: victims(), fault: sim.Storm{Host: 1, Priority: 3, On: 30 * µs, Off: 10 * µs}, mean: 0.9, top: 1},
-		"storm beside": {flows: append(victims(), traffic.Flow{Src: 5, Dst: 0, Bytes: 2_000_000, Priority: 3}), fault: sim.Storm{Host: 0, Priority: 3}, mean: 0.8, top: 0.9},
+		"storm beside": {flows: append(victims(), traffic.Flow{Src: 5, Dst: 0, Bytes: 2_000_000, Priority: 3}), fault: sim.Storm{Host: 0, Priority: 3}, mean: 0.9, top: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runRig(t, tc.flows, func(n *sim.Network) {
@@ -204,5 +205,44 @@ func (r *rig) compare(wantMean, wantTop float64) {
 	r.t.Logf("%.0f requests: %.2f of the lateness agree, %.2f of the top causes", n, mean/n, top/n)
 	if mean/n < wantMean || top/n < wantTop {
 		r.t.Errorf("%.2f of the lateness agree, %.2f of the top causes; want %.2f, %.2f", mean/n, top/n, wantMean, wantTop)
+	}
+}
+
+// TestMixedRuns: incasts of 3 to 13 flows that are paused by their receiver in
+// half of the runs, and flows beside them. The error of an account is the share
+// of the lateness with a wrong place or kind, or with none.
+func TestMixedRuns(t *testing.T) {
+	var errs []float64
+	for run := range 6 {
+		receiver := model.NodeID(run % 4)
+		var flows []traffic.Flow
+		for i := range model.NodeID(3 + 2*run) {
+			flows = append(flows, traffic.Flow{
+				Src: 4 + i%12, Dst: receiver, Bytes: model.Bytes(100_000 * (1 + run)), Priority: 3, Start: model.Time(20*µs + 3*µs*time.Duration(i)),
+			})
+		}
+		for i := range model.NodeID(8) {
+			flows = append(flows, traffic.Flow{Src: 8 + i, Dst: (receiver + 1) % 4, Bytes: 500_000, Priority: 3, Start: model.Time(10 * µs), Rate: 5 * model.Gbps})
+		}
+		r := runRig(t, flows, func(n *sim.Network) {
+			if run%2 == 0 {
+				return
+			}
+			if err := n.Inject(sim.Injection{At: model.Time(60 * µs), For: 100 * µs, Fault: sim.Storm{Host: receiver, Priority: 3}}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for i := range r.requests {
+			if q := &r.requests[i]; q.err == nil && q.exact.Late > 0 {
+				a, _, _ := r.account(q)
+				errs = append(errs, 1-overlap(a, &q.exact))
+			}
+		}
+	}
+	slices.Sort(errs)
+	median, p95 := errs[len(errs)/2], errs[len(errs)*95/100]
+	t.Logf("%d accounts: median error %.2f, p95 %.2f", len(errs), median, p95)
+	if len(errs) < 50 || median > 0.17 || p95 > 0.36 {
+		t.Errorf("%d accounts with a median error of %.2f, p95 %.2f; want 50, at most 0.17, 0.36", len(errs), median, p95)
 	}
 }

@@ -35,13 +35,20 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 		flow := b.g.Flow(d.Victim)
 		for hop, q := range v.Path {
 			for i := range b.g.QueuedFlows {
-				if w := &b.g.QueuedFlows[i]; w.Flow == flow && w.Node == q {
+				if w := &b.g.QueuedFlows[i]; w.Flow == flow && w.Node == q && b.isFresh(q, v.Sent) {
 					v.QueuedAt = hop // the last: the oldest packet is ahead of the others
 				}
 			}
 		}
 	}
 	return v
+}
+
+// isFresh reports whether a queue's snapshot is younger than the packet: it may
+// have been taken for another detection.
+func (b *builder) isFresh(q int, sent model.Time) bool {
+	n := &b.g.Nodes[q]
+	return b.axis.time(n.Node, n.Snapshot) >= sent
 }
 
 // victimQueues returns the queue of each switch that reported the victim, and
