@@ -143,6 +143,13 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	for _, k := range v.Culprits {
 		e.Culprits = append(e.Culprits, k.Flow)
 	}
+	e.Scale = uint64(2 * len(v.Culprits))
+	e.Receiver, e.HasReceiver = c.commonReceiver(e.Culprits)
+	if p := c.fabric.Port(v.Initial); p != nil && e.HasReceiver {
+		if e.AtReceiver = p.Peer.Node == e.Receiver; e.AtReceiver {
+			e.Scale++ // where an incast ends says more than where it passes
+		}
+	}
 	for _, p := range append(append([]model.Port{v.Initial}, v.Path...), v.DeadlockCycle...) {
 		if q := c.fabric.Port(p); q != nil {
 			e.Extent = append(e.Extent, p.Node, q.Peer.Node)
@@ -154,6 +161,19 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 		e.Location = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
 	}
 	return e
+}
+
+// commonReceiver returns the host that all flows go to, if there is one.
+func (c *Controller) commonReceiver(flows []model.FlowKey) (model.NodeID, bool) {
+	for i := range flows {
+		if flows[i].Dst != flows[0].Dst {
+			return 0, false
+		}
+	}
+	if len(flows) == 0 {
+		return 0, false
+	}
+	return c.fabric.ByAddr(flows[0].Dst)
 }
 
 // wasBrief reports whether the pauses that spread from a queue were too short to

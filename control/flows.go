@@ -73,13 +73,13 @@ func (c *Controller) hostName(a model.Addr) string {
 func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 	e := incident.Evidence{
 		At: c.now, From: s.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
-		Location: f.At, Flows: f.Flows, Extent: f.Switches,
+		Location: f.At, Flows: f.Flows, Extent: f.Switches, Scale: uint64(len(f.Flows)),
 	}
 	if f.HasNext {
 		e.NextHop, e.HasNextHop = f.Next.Node, true
 	}
 	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.commonDestination(f.Flows))
-	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
+	switch paused := c.meter.pausedFor(f.At, f.Flows, c.cfg.Intent.At(s.Start()), f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongRoute && paused >= c.cfg.StallShare && slices.ContainsFunc(f.Flows, isLossless):
 		e.Cause = anomaly.Stall
 		e.Text = fmt.Sprintf("%s stalled at %s, which was paused for %s of a slot",
@@ -96,6 +96,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 		e.Text = fmt.Sprintf("%s leave %s and do not arrive at its peer", some, c.portName(f.At))
 	case f.Kind == paths.WrongRoute:
 		e.Cause = anomaly.WrongRoute
+		c.setDownstreamPeer(&e)
 		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
 	c.logPath(f, s.Length, e.Cause == anomaly.Stall)
@@ -178,19 +179,19 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		e := incident.Evidence{
 			At: c.now, From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
-			Location: seg.From, Flows: k.flows,
+			Location: seg.From, Flows: k.flows, Scale: k.lost, LostPackets: k.lost, SentPackets: k.sent,
 			Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
 			e.NextHop, e.HasNextHop = seg.To.Node, true
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
-		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.StallShare:
-			e.Cause = anomaly.Stall
+		case k.lossless > 0 && c.meter.pausedFor(seg.From, k.flows, c.cfg.Intent.At(e.From), k.from-1, k.to+1) >= c.cfg.StallShare:
+			e.Cause, e.LostPackets, e.SentPackets = anomaly.Stall, 0, 0
 			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
-			e.Cause = anomaly.Contention
+			e.Cause, e.LostPackets, e.SentPackets = anomaly.Contention, 0, 0
 			e.Text = fmt.Sprintf("%s discarded %s (buffer full)", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
 		}
 		c.addEvidence(e)
@@ -231,7 +232,7 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, from model.Time
 	c.addEvidence(all)
 }
 
-// setDownstreamPeer notes that a port is paused by the node that it sends to.
+// setDownstreamPeer notes the node that a port sends to.
 func (c *Controller) setDownstreamPeer(e *incident.Evidence) {
 	if p := c.fabric.Port(e.Location); p != nil {
 		e.NextHop, e.HasNextHop = p.Peer.Node, true

@@ -39,7 +39,10 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
 		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.MissingEvidence{},
 		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
-		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
+		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{}, Related: []string{},
+	}
+	for _, id := range in.Related {
+		b.Related = append(b.Related, incidentID(id))
 	}
 	if in.MergedInto != 0 {
 		b.MergedInto = incidentID(in.MergedInto)
@@ -81,6 +84,8 @@ var missingDetail = map[anomaly.Source]string{
 // fillTimeline fills in the timeline, the evidence of each source, and the links.
 func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	said := map[anomaly.Source]*api.SourceEvidence{}
+	quoted := map[anomaly.Source]*incident.Evidence{}
+	own := map[anomaly.Source]int{} // references of the cause at its place, which come first
 	links := map[model.Port]bool{}
 	refs := map[anomaly.Source]*[]string{anomaly.Epochs: &b.Diagnoses, anomaly.Traces: &b.Traces, anomaly.Probes: &b.Probes}
 	for i := range in.Timeline {
@@ -105,11 +110,19 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		s := said[e.Source]
 		if s == nil {
 			s = &api.SourceEvidence{Source: e.Source.String(), Says: "supports", Text: e.Text, Count: in.Sources[e.Source], First: at}
-			said[e.Source] = s
+			said[e.Source], quoted[e.Source] = s, e
 		}
 		s.Last = at
+		if quotes(in, e, quoted[e.Source]) {
+			s.Text, quoted[e.Source] = e.Text, e
+		}
 		if list := refs[e.Source]; e.Ref != "" && list != nil {
-			*list = append(*list, e.Ref)
+			if e.Cause == in.Cause && e.Location == in.Location {
+				*list = slices.Insert(*list, own[e.Source], e.Ref)
+				own[e.Source]++
+			} else {
+				*list = append(*list, e.Ref)
+			}
 		}
 		if e.Cause == in.Cause {
 			b.PFCPath, b.Loop = c.portRefs(b.PFCPath, e.Path), c.portRefs(b.Loop, e.DeadlockCycle)
@@ -136,6 +149,21 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		}
 		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: last, Kind: "end", Source: "controller", Text: text})
 	}
+}
+
+// quotes reports whether evidence says more about an incident than other evidence of
+// the same source: it is of the cause, at its place, or of a larger scale.
+func quotes(in *incident.Incident, e, than *incident.Evidence) bool {
+	rank := func(x *incident.Evidence) (n int) {
+		if x.Cause == in.Cause {
+			n += 2
+			if x.Location == in.Location {
+				n++
+			}
+		}
+		return n
+	}
+	return rank(e) > rank(than) || rank(e) == rank(than) && e.Scale > than.Scale
 }
 
 // sentence returns what happened: the headline, and the evidence of the cause.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // portMeter turns port counters into rates, and remembers slots in which ports were
@@ -75,6 +76,20 @@ func (m *portMeter) pausedIn(port model.Port, first, last int64) (share float64)
 			if p.Node == port.Node && (port.Port == 0 || p.Port == port.Port) {
 				share = max(share, float64(d)/float64(m.slot))
 			}
+		}
+	}
+	return share
+}
+
+// pausedFor is pausedIn of the port that flows should leave a switch by, where the
+// switch says that they left by none: another of its ports does not hold them.
+func (m *portMeter) pausedFor(port model.Port, flows []model.FlowKey, routes *topo.Routes, first, last int64) (share float64) {
+	if port.Port != 0 {
+		return m.pausedIn(port, first, last)
+	}
+	for i := range flows {
+		if out, ok := routes.NextHop(port.Node, flows[i]); ok {
+			share = max(share, m.pausedIn(model.Port{Node: port.Node, Port: out}, first, last))
 		}
 	}
 	return share

@@ -114,7 +114,13 @@ func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
 	}
 	c.matches = list
 	for _, in := range list {
-		if in == match || in.Closed || !c.canMerge(match, in, e) {
+		if in == match || in.Closed {
+			continue
+		}
+		if !c.canMerge(match, in, e) {
+			if match.hasRoot() && in.hasRoot() {
+				relate(match, in)
+			}
 			continue
 		}
 		part := in
@@ -169,6 +175,14 @@ func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
 	if in.Cause == e.Cause && in.Cause.PerPort() && in.Location != e.Location {
 		return false // each congested queue is separate; otherwise all queues of a fabric would be connected
 	}
+	if in.hasRoot() && e.isRoot() {
+		return in.isSameFault(e)
+	}
+	return in.isNear(e)
+}
+
+// isNear reports whether e shares a node or a flow with an incident.
+func (in *Incident) isNear(e *Evidence) bool {
 	near := e.anyNode(func(n model.NodeID) bool {
 		_, found := slices.BinarySearch(in.Nodes, n)
 		return found
@@ -203,6 +217,12 @@ func (in *Incident) hasSameEvidence(e *Evidence) bool {
 func (c *Correlator) canMerge(a, b *Incident, e *Evidence) bool {
 	if !e.Confirmed {
 		return false
+	}
+	if a.hasRoot() && b.hasRoot() && !(e.isRoot() && e.Cause > a.Cause && e.Cause > b.Cause) {
+		// What both may lead to does not make them one fault.
+		if other := b.asEvidence(); !a.isSameFault(&other) {
+			return false
+		}
 	}
 	if e.Cause > a.Cause && e.Cause > b.Cause {
 		return true

@@ -308,3 +308,81 @@ func TestNoEvidenceIsLost(t *testing.T) {
 		}
 	})
 }
+
+// TestTwoRootsStayApart: a storm, a loop and a black hole within 22 ms, whose pauses
+// reach the same switch. Each keeps its cause, place and remedy, and the two that
+// share a consequence name each other.
+func TestTwoRootsStayApart(t *testing.T) {
+	c := newCorrelator(t)
+	storm := c.AddEvidence(Evidence{
+		At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true,
+		Location: at(14, 0), Extent: []model.NodeID{20, 21}, Remedy: "take 14 out",
+	})
+	toward := func(src, dst int) model.FlowKey {
+		return model.FlowKey{Src: model.Addr4(uint32(src)), Dst: model.Addr4(uint32(dst)), Proto: model.UDP}
+	}
+	loop := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true,
+		Location: at(21, 0), Extent: []model.NodeID{21, 22}, Flows: []model.FlowKey{toward(1, 7)},
+	})
+	hole := c.AddEvidence(Evidence{
+		At: 32 * ms, From: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true,
+		Location: at(23, 0), Flows: []model.FlowKey{toward(1, 8), toward(2, 8)},
+	})
+	if got := c.AddEvidence(Evidence{
+		At: 33 * ms, From: 20 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(21, 3),
+	}); got != loop {
+		t.Errorf("a stall that both may lead to belongs to %v; want the loop", got.Cause)
+	}
+	if got := c.AddEvidence(Evidence{
+		At: 33 * ms, From: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+		Location: at(25, 1), Flows: []model.FlowKey{toward(3, 7)},
+	}); got != loop {
+		t.Errorf("packets to the loop's destination are lost by %v; want the loop", got.Cause)
+	}
+	if len(c.OpenIncidents()) != 3 || storm.Cause != anomaly.Storm || storm.Remedy != "take 14 out" || hole.Cause != anomaly.Blackhole {
+		t.Fatalf("%d incidents, %v and %v; want a storm, a loop and a black hole", len(c.OpenIncidents()), storm.Cause, hole.Cause)
+	}
+	if !slices.Equal(storm.Related, []uint64{loop.ID}) || !slices.Equal(loop.Related, []uint64{storm.ID}) || hole.Related != nil {
+		t.Errorf("related %v, %v and %v; want storm and loop to name each other", storm.Related, loop.Related, hole.Related)
+	}
+}
+
+// TestIncastHasThePlaceOfItsReceiver: PFC is first seen to spread from a port on the
+// path; then the port of the receiver is congested. Senders are those of both. An
+// incast of another receiver is another incident.
+func TestIncastHasThePlaceOfItsReceiver(t *testing.T) {
+	c := newCorrelator(t)
+	in := c.AddEvidence(Evidence{
+		At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(3, 1),
+		Extent: []model.NodeID{3, 2}, Receiver: 40, HasReceiver: true, Culprits: []model.FlowKey{flow(1), flow(2)}, Scale: 4,
+	})
+	c.AddEvidence(Evidence{
+		At: 11 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(2, 1),
+		Receiver: 40, HasReceiver: true, AtReceiver: true, Culprits: []model.FlowKey{flow(3), flow(4)}, Text: "at the receiver", Scale: 5,
+	})
+	if in.Cause != anomaly.Incast || in.Location != at(2, 1) || len(in.Culprits) != 4 || in.Text != "at the receiver" {
+		t.Errorf("%v at %v by %d flows: %q; want an incast at 2:1 by 4", in.Cause, in.Location, len(in.Culprits), in.Text)
+	}
+	if c.AddEvidence(Evidence{
+		At: 12 * ms, From: 6 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(2, 2),
+		Receiver: 41, HasReceiver: true, AtReceiver: true, Culprits: []model.FlowKey{flow(5)},
+	}) == in {
+		t.Error("an incast of another receiver joins the first")
+	}
+}
+
+// TestTextIsTheWorstSoFar, and lost packets are the sum.
+func TestTextIsTheWorstSoFar(t *testing.T) {
+	c := newCorrelator(t)
+	var in *Incident
+	for i, lost := range []uint64{36, 515, 4} {
+		in = c.AddEvidence(Evidence{
+			At: model.Time(i) * 10 * ms, From: model.Time(i) * 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+			Location: at(6, 3), Text: []string{"36", "515", "4"}[i], Scale: lost, LostPackets: lost, SentPackets: 1000,
+		})
+	}
+	if in.Text != "515" || in.LostPackets != 555 || in.SentPackets != 3000 {
+		t.Errorf("%q, %d of %d packets lost; want 515, 555 of 3000", in.Text, in.LostPackets, in.SentPackets)
+	}
+}

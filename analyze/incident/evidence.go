@@ -27,11 +27,21 @@ type Evidence struct {
 	Path          []model.Port // how PFC spread, from the victim on
 	DeadlockCycle []model.Port // ports that wait for each other
 
+	// Receiver is the host that all culprits send to, if HasReceiver. AtReceiver says
+	// that Location is the port that it is attached to.
+	Receiver    model.NodeID
+	HasReceiver bool
+	AtReceiver  bool
+
 	Flows    []model.FlowKey // affected
 	Culprits []model.FlowKey // that cause it
 	Text     string          // a sentence
-	Remedy   string          // what an operator tries first; empty: the cause's remedy
-	Ref      string          // id of the diagnosis, trace or probe that shows it
+	// Scale orders sentences about one fault: the packets or flows that it affects.
+	Scale uint64
+	// LostPackets of SentPackets were lost, and are in no other evidence.
+	LostPackets, SentPackets uint64
+	Remedy                   string // what an operator tries first; empty: the cause's remedy
+	Ref                      string // id of the diagnosis, trace or probe that shows it
 }
 
 // anyNode reports whether f is true for a node of the evidence; it stops at the

@@ -21,6 +21,9 @@ func (in *Incident) Headline(f *topo.Fabric, jobs []string) string {
 	if lasted := in.Last.Sub(in.Begin); lasted >= time.Microsecond {
 		text += " for " + model.FormatDuration(lasted)
 	}
+	if in.LostPackets > 0 {
+		text += fmt.Sprintf("; %d of %s lost", in.LostPackets, plural.Count(in.SentPackets, "packet"))
+	}
 	if n := in.pausedPorts(); n > 0 {
 		text += "; PFC spread to " + plural.Count(n, "port")
 	}
@@ -56,9 +59,23 @@ func (in *Incident) senders(f *topo.Fabric) (text, congest string) {
 		text, congest = hostName(f, in.Culprits[0].Src), "congests"
 	}
 	if len(receivers) == 1 {
-		text += " → " + hostName(f, in.Culprits[0].Dst)
+		text += " → " + hostName(f, in.Culprits[0].Dst) + in.accessPort(f)
 	}
 	return text, congest
+}
+
+// accessPort returns the port of the receiver's switch in brackets, if the congested
+// port is another one.
+func (in *Incident) accessPort(f *topo.Fabric) string {
+	if !in.HasReceiver || !f.HasNode(in.Receiver) || len(f.Node(in.Receiver).Ports) == 0 {
+		return ""
+	}
+	access := f.Node(in.Receiver).Ports[0].Peer
+	if access == in.Location {
+		return ""
+	}
+	name, _, _ := strings.Cut(f.PortName(access), " → ")
+	return " (" + name + ")"
 }
 
 func hostName(f *topo.Fabric, a model.Addr) string {

@@ -37,6 +37,12 @@ func TestHeadline(t *testing.T) {
 		"Flow contention: h1 → h4 congests tor2 Ethernet0.": {
 			Cause: anomaly.Contention, Location: port("tor2>h4"), Culprits: flows(4, 1),
 		},
+		"Incast: 2 hosts → h4 (tor2 Ethernet0) congest leaf3 Ethernet0.": {
+			Cause: anomaly.Incast, Location: port("leaf3>tor2"), Culprits: flows(4, 8, 9), Receiver: f.Hosts()[4], HasReceiver: true,
+		},
+		"Silent packet loss: packets are lost at leaf1 without a drop counter; 515 of 10529 packets lost.": {
+			Cause: anomaly.Loss, Location: model.Port{Node: port("leaf1:1").Node}, LostPackets: 515, SentPackets: 10529,
+		},
 		"PFC storm: h15 pauses its switch port without end; 64+ flows affected.": {
 			Cause: anomaly.Storm, Location: model.Port{Node: f.Hosts()[15]}, Flows: make([]model.FlowKey, MaxFlows),
 		},

@@ -20,22 +20,35 @@ type Incident struct {
 	Cause     anomaly.Cause
 	Confirmed bool // at least one source of the cause rules out harmless explanations
 	Minor     bool // no evidence yet of more than normal background congestion
-	// Location, NextHop, HasNextHop, Text and Remedy are those of the evidence
+	// Location and what follows, up to Remedy, are those of the evidence
 	// that names the cause.
-	Location   model.Port
-	NextHop    model.NodeID // downstream of Location, if HasNextHop
-	HasNextHop bool
-	Text       string
-	Remedy     string
+	Location    model.Port
+	NextHop     model.NodeID // downstream of Location, if HasNextHop
+	HasNextHop  bool
+	Receiver    model.NodeID // that all culprits send to, if HasReceiver
+	HasReceiver bool
+	AtReceiver  bool // Location is the port that Receiver is attached to
+	Text        string
+	Remedy      string
+
+	// Related are incidents with causes of their own that share consequences with
+	// this one.
+	Related []uint64
 
 	Nodes    []model.NodeID  // affected, ascending
 	Flows    []model.FlowKey // affected, up to MaxFlows
 	Culprits []model.FlowKey
 	Sources  [anomaly.NumSources]int // evidence of each that supports the cause, or follows from it
 
+	// LostPackets of SentPackets were lost so far, by the evidence of the cause.
+	LostPackets, SentPackets uint64
+
 	Timeline []Evidence // the first evidence of each cause and source, in order
 	Omitted  int        // evidence that was counted and not kept
 
+	root    root
+	source  anomaly.Source // of Text
+	scale   uint64         // of Text
 	changed bool
 }
 
@@ -81,6 +94,18 @@ func (in *Incident) MissingSources() (list []anomaly.Source) {
 	return list
 }
 
+// maxRelated is how many related incidents are listed.
+const maxRelated = 16
+
+// relate links two incidents.
+func relate(a, b *Incident) {
+	for _, pair := range [...][2]*Incident{{a, b}, {b, a}} {
+		before := len(pair[0].Related)
+		pair[0].Related = insertSorted(pair[0].Related, pair[1].ID, cmp.Compare[uint64], maxRelated)
+		pair[0].changed = pair[0].changed || len(pair[0].Related) != before
+	}
+}
+
 // Limits of one incident. Flows beyond MaxFlows are not listed.
 const (
 	maxTimeline = 32
@@ -101,7 +126,14 @@ func (in *Incident) addEvidence(e *Evidence) {
 	}
 	in.Minor = (first || in.Minor) && minor
 	in.Sources[e.Source]++
-	if in.adoptCause(e) || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
+	adopted := in.adoptCause(e)
+	if e.Cause == in.Cause && e.Confirmed == in.Confirmed {
+		in.root.add(e)
+	}
+	if e.Cause == in.Cause || e.Cause.Family() == anomaly.PacketLoss && in.Cause.Family() == anomaly.PacketLoss {
+		in.LostPackets, in.SentPackets = in.LostPackets+e.LostPackets, in.SentPackets+e.SentPackets
+	}
+	if adopted || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
 		in.Last = max(in.Last, e.At) // background congestion continues after the fault has ended
 	}
 	e.anyNode(func(n model.NodeID) bool {
@@ -111,8 +143,10 @@ func (in *Incident) addEvidence(e *Evidence) {
 	for _, k := range e.Flows {
 		in.Flows = insertSorted(in.Flows, k, model.FlowKey.Compare, MaxFlows)
 	}
-	for _, k := range e.Culprits {
-		in.Culprits = insertSorted(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
+	if e.Cause == in.Cause || e.Cause == anomaly.Contention && in.Cause == anomaly.Incast && in.isFedBy(e) {
+		for _, k := range e.Culprits {
+			in.Culprits = insertSorted(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
+		}
 	}
 	same := 0
 	for i := range in.Timeline {
@@ -134,22 +168,43 @@ func (in *Incident) addEvidence(e *Evidence) {
 }
 
 // adoptCause takes over the cause of e if it says more than what is known:
-// confirmed before unconfirmed, then what explains more. Among equals the first
-// stays, unless it had no text. It reports whether it took the cause over.
+// confirmed before unconfirmed, then what explains more. Among equals of one source
+// the larger scale counts, otherwise the first. It reports whether it took the cause over.
 func (in *Incident) adoptCause(e *Evidence) bool {
 	first := len(in.Timeline)+in.Omitted == 0
-	more := e.Cause > in.Cause || e.Cause == in.Cause && in.Text == ""
+	more := e.Cause > in.Cause || e.Cause == in.Cause && (in.Text == "" || e.Source == in.source && e.Scale > in.scale)
 	better := e.Confirmed && !in.Confirmed || e.Confirmed == in.Confirmed && more
+	if !first && e.Cause == anomaly.Stall && in.hasRoot() {
+		// Pauses are what it leads to. The switch of a congested queue that pauses its
+		// neighbours makes contention an incast.
+		if in.Cause == anomaly.Contention && e.Confirmed && e.HasNextHop && e.NextHop == in.Location.Node {
+			in.Cause, in.Remedy = anomaly.Incast, anomaly.Incast.Remedy()
+		}
+		return false
+	}
+	if !first && in.Cause == anomaly.Incast && !in.AtReceiver && e.AtReceiver && in.isFedBy(e) && e.Cause <= anomaly.Incast {
+		// PFC spreads from where the senders meet: that is the incast's place.
+		in.Location, in.NextHop, in.HasNextHop, in.AtReceiver = e.Location, e.NextHop, e.HasNextHop, true
+		in.Text, in.source, in.scale = e.Text, e.Source, e.Scale
+		return true
+	}
 	if !first && !better {
 		return false
 	}
 	if !first && e.Cause != in.Cause {
-		in.Culprits = nil // they belong to the cause that is replaced
+		in.Culprits, in.root = nil, root{} // they belong to the cause that is replaced
 	}
 	in.Cause, in.Confirmed = e.Cause, e.Confirmed
 	in.Location, in.NextHop, in.HasNextHop = e.Location, e.NextHop, e.HasNextHop
+	in.Receiver, in.HasReceiver, in.AtReceiver = e.Receiver, e.HasReceiver, e.AtReceiver
 	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
+	in.source, in.scale = e.Source, e.Scale
 	return true
+}
+
+// isFedBy reports whether the flows of evidence go to the receiver of an incident.
+func (in *Incident) isFedBy(e *Evidence) bool {
+	return in.HasReceiver && e.HasReceiver && in.Receiver == e.Receiver
 }
 
 // insertSorted inserts into an ascending list without duplicates, up to a

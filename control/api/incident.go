@@ -36,6 +36,8 @@ type IncidentDetail struct {
 type IncidentBody struct {
 	Sentence   string            `json:"sentence" doc:"What happened, as text"`
 	MergedInto string            `json:"merged_into,omitempty" doc:"Id of the incident that it turned out to be part of"`
+	EndUnknown bool              `json:"end_unknown,omitempty" doc:"It was open when the controller stopped: end is the time of its last evidence"`
+	Related    []string          `json:"related" doc:"Ids of incidents with causes of their own that share consequences with this one"`
 	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
 	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it started"`
 	Timeline   []TimelineEntry   `json:"timeline" doc:"Oldest first"`

@@ -75,6 +75,13 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	left, err := core.CloseLeftOpen(ctx, deps.Store)
+	if err != nil {
+		return nil, err
+	}
+	if left > 0 {
+		s.log.Info("closed incidents that were open when the controller stopped", "incidents", left)
+	}
 	if s.input, err = newSocketInput(ctx, &s.cfg, s.fabric, &s.deps); err != nil {
 		return nil, err
 	}

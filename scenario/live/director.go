@@ -45,6 +45,7 @@ type observed struct {
 	into     uint64
 	text     string
 	place    model.Port
+	next     []model.NodeID // downstream of place, and the receiver of an incast
 	sources  []anomaly.Source
 	right    map[*Injected]model.Time
 }
@@ -65,6 +66,11 @@ func (d *Director) Inject(kind string, at Location, span time.Duration) (*Inject
 	if err != nil {
 		return nil, fmt.Errorf("live: %s: %w", kind, err)
 	}
+	return d.start(f)
+}
+
+// start injects a planned fault.
+func (d *Director) start(f Fault) (*Injected, error) {
 	for _, b := range f.faults {
 		if err := d.sim.net.Inject(sim.Injection{At: f.At, For: f.For, Fault: b}); err != nil {
 			return nil, err
@@ -122,6 +128,15 @@ func (f *Injected) concerns(s *observed) bool {
 	return slices.ContainsFunc(f.Nodes, func(n model.NodeID) bool { return slices.Contains(s.nodes, n) })
 }
 
+// isFoundBy reports whether an incident has a cause of a fault, and its place.
+func (f *Injected) isFoundBy(s *observed) bool {
+	if !f.concerns(s) || !slices.Contains(f.Causes, s.cause) {
+		return false
+	}
+	return f.Nodes == nil || slices.Contains(f.Nodes, s.place.Node) ||
+		slices.ContainsFunc(s.next, func(n model.NodeID) bool { return slices.Contains(f.Nodes, n) })
+}
+
 // ObserveIncident compares the new state of an incident with the faults.
 func (d *Director) ObserveIncident(in *incident.Incident) {
 	s := d.incidents[in.ID]
@@ -131,12 +146,18 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 	}
 	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.MergedInto
 	s.sources = in.AgreeingSources()
-	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Location
+	s.nodes, s.text, s.place, s.next = slices.Clone(in.Nodes), in.Text, in.Location, s.next[:0]
+	if in.HasNextHop {
+		s.next = append(s.next, in.NextHop)
+	}
+	if in.HasReceiver {
+		s.next = append(s.next, in.Receiver)
+	}
 	for _, f := range d.faults {
 		if f.Found && f.Incident == in.ID && in.MergedInto != 0 {
 			f.Incident = in.MergedInto
 		}
-		if _, known := s.right[f]; !known && f.concerns(s) && slices.Contains(f.Causes, in.Cause) {
+		if _, known := s.right[f]; !known && f.isFoundBy(s) {
 			s.right[f] = d.sim.Now()
 			if !f.Found {
 				f.Found, f.FoundAt, f.Incident = true, d.sim.Now(), in.ID

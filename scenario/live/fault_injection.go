@@ -76,8 +76,8 @@ func (s *System) faultView(f *Injected) api.Fault {
 	case f.Found && in != nil:
 		ms := float64(f.FoundAt.Sub(f.At)) / float64(time.Millisecond)
 		out.Verdict, out.Got, out.FoundMs, out.Incident = "right", in.cause.String(), &ms, "i"+strconv.FormatUint(f.Incident, 10)
-		if !slices.Contains(f.Causes, in.cause) {
-			out.Verdict = "wrong" // it was merged into one with another cause
+		if !f.isFoundBy(in) {
+			out.Verdict = "wrong" // it was merged into one with another cause or place
 		}
 	case now > f.At.Add(f.For+reportDelay):
 		out.Verdict = "missed"

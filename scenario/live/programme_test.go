@@ -174,9 +174,9 @@ func TestFaultFollowsAMergedIncident(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := f.At.Add(time.Millisecond)
-		part := incident.Incident{ID: 4, Cause: anomaly.Contention, Nodes: f.Nodes, Begin: at, Last: at}
+		part := incident.Incident{ID: 4, Cause: anomaly.Contention, Nodes: f.Nodes, Location: model.Port{Node: f.Nodes[0]}, Begin: at, Last: at}
 		d.ObserveIncident(&part)
-		whole := incident.Incident{ID: 5, Cause: cause, Nodes: f.Nodes, Begin: at, Last: at}
+		whole := incident.Incident{ID: 5, Cause: cause, Nodes: f.Nodes, Location: model.Port{Node: f.Nodes[0]}, Begin: at, Last: at}
 		part.Closed, part.MergedInto = true, whole.ID
 		d.ObserveIncident(&part)
 		d.ObserveIncident(&whole)

@@ -46,7 +46,7 @@ func (d *Director) Score() (s Score) {
 		for _, f := range d.faults {
 			if f.concerns(in) {
 				one.Fault = f
-				right = right || slices.Contains(f.Causes, in.cause)
+				right = right || f.isFoundBy(in)
 			}
 		}
 		if !right {
@@ -62,11 +62,11 @@ func (d *Director) Score() (s Score) {
 func (d *Director) findIncident(f *Injected) bool {
 	best := uint64(0)
 	for id, in := range d.incidents {
-		if in.into == 0 && f.concerns(in) && slices.Contains(f.Causes, in.cause) && (best == 0 || id < best) {
+		if in.into == 0 && f.isFoundBy(in) && (best == 0 || id < best) {
 			best = id
 		}
 	}
-	if in := d.incidents[f.Incident]; best != 0 && (in == nil || in.into != 0 || !slices.Contains(f.Causes, in.cause)) {
+	if in := d.incidents[f.Incident]; best != 0 && (in == nil || in.into != 0 || !f.isFoundBy(in)) {
 		f.Incident = best
 	}
 	return best != 0

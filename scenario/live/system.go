@@ -72,6 +72,9 @@ func NewSystem(o Options) (_ *System, err error) {
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
+	if _, err = core.CloseLeftOpen(context.Background(), s.store); err != nil {
+		return nil, err
+	}
 	if s.sim, err = newDemoSimulation(o.Config); err != nil {
 		return nil, err
 	}

@@ -1425,6 +1425,8 @@ export interface components {
              * @description Absent while the incident is open
              */
             end?: string;
+            /** @description It was open when the controller stopped: end is the time of its last evidence */
+            end_unknown?: boolean;
             /** @description Evidence by source */
             evidence: components["schemas"]["SourceEvidence"][];
             id: string;
@@ -1448,6 +1450,8 @@ export interface components {
             pfc_path: components["schemas"]["PortRef"][];
             /** @description Ids */
             probes: string[];
+            /** @description Ids of incidents with causes of their own that share consequences with this one */
+            related: string[];
             /** @description Recommended action */
             remedy: string;
             /** @description What happened, as text */
