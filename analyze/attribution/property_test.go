@@ -79,7 +79,8 @@ func TestScale(t *testing.T) {
 			scaled.Devices[i].Snapshot, scaled.Devices[i].ClockError = change(scaled.Devices[i].Snapshot), by(scaled.Devices[i].ClockError)
 		}
 		w.Sent, w.Took, w.Base, w.ClockError = change(v.Sent), by(v.Took), by(v.Base), by(v.ClockError)
-		near := func(a, b time.Duration) bool { return math.Abs(float64(by(a)-b)) <= float64(2*factor) }
+		// Each term is rounded to a nanosecond; one place has at most one for each reason.
+		near := func(a, b time.Duration) bool { return math.Abs(float64(by(a)-b)) <= float64(int64(NotFollowed+1)*factor) }
 		a, b := Attribute(ev, v), Attribute(scaled, &w)
 		if !near(a.Late, b.Late) {
 			t.Fatalf("late %v, times %d: %v", a.Late, factor, b.Late)

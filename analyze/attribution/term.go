@@ -226,7 +226,7 @@ func (e *engine) via(t *termSum, order map[int32]int) (list []PausedQueue) {
 	})
 	for _, n := range queues {
 		ns := func(v float64) time.Duration { return time.Duration(math.Round(v)) }
-		list = append(list, PausedQueue{*e.place(n), ns(min(t.passed[n], t.time)), ns(t.waited[n]), ns(t.behind[n])})
+		list = append(list, PausedQueue{*e.place(n), ns(max(min(t.passed[n], t.time), t.waited[n])), ns(t.waited[n]), ns(t.behind[n])})
 	}
 	return list
 }
