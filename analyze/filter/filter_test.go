@@ -158,7 +158,7 @@ func TestErrorsPoint(t *testing.T) {
 		"int in {}":              "        ^ unexpected \"}\", want a number such as 5 or 0x1f",
 		"int in {5 6}":           "          ^ unexpected \"6\", want , or }",
 		"ip.src == 2001:db8::1":  "          ^^^^^^^^^^^ \"2001:db8::1\" is not a value of ip.src, want an IPv4 address or a prefix, such as 10.0.0.0/8",
-		"ip.src == h8":           "          ^^ \"h8\" is not a value of ip.src, want an IPv4 address or a prefix, such as 10.0.0.0/8",
+		"ip.src == h8":           "          ^^ no host h8, want an IPv4 address or a prefix, such as 10.0.0.0/8, or the name of a host",
 		"ip.src < 10.0.0.0/8":    "         ^^^^^^^^^^ \"10.0.0.0/8\" is not a value of ip.src, want one address, not a prefix",
 		"int == 5,6":             "        ^ unexpected \",\", want one value: int is not a field of both headers",
 		"ip.src == h7,h7,h7":     "               ^ unexpected \",\", want two values, of the outer header and of the innermost",
@@ -409,5 +409,32 @@ func TestMust(t *testing.T) {
 	}
 	if v, ok := f.RequiredValue("ip.src"); ok {
 		t.Errorf("Must(ip.src) of %v = %v; want none, for it is a range", f, v.Addr)
+	}
+}
+
+// TestErrorsNameTheNearest: an unknown field or name is answered with those that are
+// alike, and an unknown host is called one.
+func TestErrorsNameTheNearest(t *testing.T) {
+	hosts := map[string]int64{"h0": 0, "h9": 1}
+	for i := range int64(8) {
+		hosts["spare"+string('a'+rune(i))] = i
+	}
+	get := SingleValue(func(*record) Value { return Value{} })
+	schema := NewSchema([]Field[record]{
+		{Name: "ip.src", Type: IPv4, Get: get},
+		{Name: "flow.lost", Type: Int, Get: get},
+		{Name: "flow.paths", Type: Int, Get: get},
+		{Name: "flow.src", Type: Text, Names: hosts, Get: get},
+	}, func(string) (model.Addr, bool) { return model.Addr{}, false })
+	for text, want := range map[string]string{
+		"flow.los > 0":          `filter: column 1: unknown field "flow.los", want flow.lost`,
+		"flow.path_changes > 0": `filter: column 1: unknown field "flow.path_changes", want flow.paths or flow.src or flow.lost`,
+		"ip.src == h99":         `filter: column 11: no host h99, want an IPv4 address or a prefix, such as 10.0.0.0/8, or the name of a host`,
+		"flow.src == h99":       `filter: column 13: "h99" is not a value of flow.src, want h9 or h0`,
+		"ip.src == 10.0.0":      `filter: column 11: "10.0.0" is not a value of ip.src, want an IPv4 address or a prefix, such as 10.0.0.0/8`,
+	} {
+		if _, err := schema.Parse(text); err == nil || err.Error() != want {
+			t.Errorf("Parse(%s): %v; want %s", text, err, want)
+		}
 	}
 }

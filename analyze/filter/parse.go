@@ -215,6 +215,15 @@ func (p *parser) parseValue(n *node) (s span, err *Error) {
 	if bad != nil || !several && !s.single(f.typ) {
 		err := p.fail(f.expected())
 		err.Problem = fmt.Sprintf("%s is not a value of %s", strconv.Quote(p.tok.text), f.name)
+		switch {
+		case bad == nil:
+		case f.typ.isAddress() && p.resolve != nil && isName(p.tok.text):
+			err.Problem, err.Want = "no host "+p.tok.text, err.Want+", or the name of a host"
+		case f.typ == Text && len(f.names) > maxNamesListed:
+			if near := nearest(p.tok.text, f.sortedNames(), 4, 2); len(near) > 0 {
+				err.Want = strings.Join(near, " or ")
+			}
+		}
 		if bad == nil {
 			err.Want = "one address, not a prefix"
 		}
@@ -305,14 +314,17 @@ func (p *parser) parseHeaderPair(n *node, name token) (*node, *Error) {
 	}}, nil
 }
 
+// maxNamesListed is how many names of a field are listed.
+const maxNamesListed = 8
+
 // expected describes the valid values of the field.
 func (f *field) expected() string {
 	if len(f.names) == 0 {
 		return types[f.typ].want
 	}
 	names := f.sortedNames()
-	if len(names) > 8 {
-		names = append(names[:8], "…")
+	if len(names) > maxNamesListed {
+		names = append(names[:maxNamesListed], "…")
 	}
 	list := strings.Join(names, ", ")
 	if f.typ == Int {
@@ -333,27 +345,52 @@ func (f *field) sortedNames() []string {
 // maxSuggestLen is the longest word for which fields are suggested.
 const maxSuggestLen = 64
 
-// suggestFields lists fields with similar names.
+// suggestFields lists the fields with the nearest names: those with few other letters,
+// otherwise of the same group, otherwise of any.
 func (v *vocabulary) suggestFields(name string) string {
-	type near struct {
-		name string
-		far  int
-	}
-	var list []near
-	for i := 0; i < len(v.fields) && len(name) <= maxSuggestLen; i++ {
-		n := v.fields[i].name
-		if far := fileerror.EditDistance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) ||
-			strings.HasPrefix(n, name+".") {
-			list = append(list, near{n, far})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b near) int { return a.far - b.far })
-	if len(list) == 0 {
+	if len(name) > maxSuggestLen {
 		return "a field of the schema, such as " + v.fields[0].name
 	}
-	var names []string
-	for _, n := range list[:min(len(list), 4)] {
-		names = append(names, n.name)
+	var alike, group, all []string
+	prefix, _, _ := strings.Cut(name, ".")
+	for i := range v.fields {
+		n := v.fields[i].name
+		if fileerror.EditDistance(name, n) <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
+			alike = append(alike, n)
+		}
+		if strings.HasPrefix(n, prefix+".") {
+			group = append(group, n)
+		}
+		all = append(all, n)
 	}
-	return strings.Join(names, " or ")
+	for _, near := range [][]string{
+		nearest(name, alike, 4, maxSuggestLen), nearest(name, group, 4, maxSuggestLen), nearest(name, all, 4, len(name)/2),
+	} {
+		if len(near) > 0 {
+			return strings.Join(near, " or ")
+		}
+	}
+	return "a field of the schema, such as " + v.fields[0].name
+}
+
+// nearest returns up to most of the words that differ in the fewest letters, in at most
+// far of them.
+func nearest(word string, words []string, most, far int) (list []string) {
+	if len(word) > maxSuggestLen {
+		return nil
+	}
+	distance := map[string]int{}
+	for _, w := range words {
+		if d := fileerror.EditDistance(word, w); d <= far {
+			distance[w] = d
+			list = append(list, w)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return distance[a] - distance[b] })
+	return list[:min(len(list), most)]
+}
+
+// isName reports whether a text can be a name, and no address.
+func isName(text string) bool {
+	return text != "" && (text[0] >= 'a' && text[0] <= 'z' || text[0] >= 'A' && text[0] <= 'Z') && !strings.ContainsAny(text, ":/")
 }

@@ -102,6 +102,9 @@ func (t Type) compare(a, b *Value) int {
 // ordered reports whether "<" is defined.
 func (t Type) ordered() bool { return t != Bool && t != Text && t != MAC }
 
+// isAddress reports whether values are IP addresses.
+func (t Type) isAddress() bool { return t == IPv4 || t == IPv6 || t == Addr }
+
 // span is all values from lo to hi. One value is a span, and so is a prefix.
 type span struct{ lo, hi Value }
 

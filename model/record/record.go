@@ -156,6 +156,7 @@ type Query struct {
 	Flow     model.FlowKey
 	Ends     FlowEnds // of the flow, if its key is only partly known
 	Name     string   // of a counter; the id of a diagnosis, trace or incident
+	End      string   // of a trace
 	// Limit is the maximum number of records of one page; 0 is the store's limit,
 	// which no page exceeds.
 	Limit int
