@@ -69,5 +69,8 @@ func seal(key []byte, kind Kind, q record.Query, position []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s %d %d %q %d %s %v %q %d %x",
 		kind, first, last, q.Node, q.Port, q.Flow, q.Ends, q.Name, q.Step, position)
+	if q.End != "" { // tokens of queries without it stay valid
+		fmt.Fprintf(mac, " %q", q.End)
+	}
 	return mac.Sum(nil)[:sealLen]
 }

@@ -20,6 +20,8 @@ type Store interface {
 	Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error)
 	Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error)
 	Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error)
+	FlowSums(ctx context.Context, q record.FlowSumQuery) (record.FlowSums, error)
+	FlowGroups(ctx context.Context, q record.FlowGroupQuery) (record.FlowGroups, error)
 	Maintain(ctx context.Context, now time.Time) (store.MaintenanceResult, error)
 	Close() error
 }
@@ -36,6 +38,10 @@ func Run(t *testing.T, open Open) {
 	t.Run("equals the reference", func(t *testing.T) {
 		fewerChecks(t)
 		testReference(t, open)
+	})
+	t.Run("sums of flows", func(t *testing.T) {
+		fewerChecks(t)
+		testFlowSums(t, open)
 	})
 	for name, test := range map[string]func(*testing.T, Store){
 		"a walk under appends":    testWalk,

@@ -47,8 +47,12 @@ func testReference(t *testing.T, open Open) {
 		compare(rt, "losses", s.Losses, reference.Losses, ended(rt, queries(rt, true, false, true, false, nil)))
 		compare(rt, "ports", s.Ports, reference.Ports, queries(rt, true, true, false, true, nil))
 		compare(rt, "ports", s.Ports, reference.Ports, queries(rt, true, true, false, true, nil))
-		compare(rt, "traces", s.Traces, reference.Traces, queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),
-			func(id uint64) string { return strconv.FormatUint(id, 10) })))
+		traces := queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),
+			func(id uint64) string { return strconv.FormatUint(id, 10) }))
+		if rapid.IntRange(0, 2).Draw(rt, "end") == 0 {
+			traces.End = names.Draw(rt, "end")
+		}
+		compare(rt, "traces", s.Traces, reference.Traces, traces)
 		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))
 		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))
 		compare(rt, "diagnoses", s.Diagnoses, reference.Diagnoses, queries(rt, true, true, true, false, names))

@@ -36,7 +36,9 @@ type Store struct {
 	recordGaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, last measured
 	oversizedRuns atomic.Int32                 // maintenance runs in a row that ended above MaxSize
 	flowTexts     textCache
-	damaged       atomic.Pointer[error] // found by an append; Maintain repairs it
+	// flowsNumberedTwice is set once flow_keys may have a flow under two numbers.
+	flowsNumberedTwice atomic.Bool
+	damaged            atomic.Pointer[error] // found by an append; Maintain repairs it
 
 	repairsLock sync.Mutex // guards the fields below
 	repairs     []*Repair

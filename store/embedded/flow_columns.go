@@ -155,6 +155,9 @@ func (s *Store) appendFlows(ctx context.Context, flows []record.FlowSlot, seq *i
 		flow, path := s.flowIDs.number(&flows[i])
 		b.add(&flows[i], *seq, flow, path)
 	}
+	if s.flowIDs.twice {
+		s.flowsNumberedTwice.Store(true) // before a reader sees the rows
+	}
 	if err := s.appendRaw(func(a *batchAppender) {
 		a.appendRows(flowKeys, s.flowIDs.keyRows)
 		a.appendRows(flowPaths, s.flowIDs.pathRows)

@@ -18,7 +18,8 @@ type flowIDs struct {
 	flows []numberedFlow
 	paths map[string]*numberedPath // by appendPath
 
-	most               int // of flows in memory
+	most               int  // of flows in memory
+	twice              bool // a flow may have two numbers
 	nextFlow, nextPath int64
 	// What this batch added, to be appended with it.
 	newFlows []numberedFlow
@@ -48,7 +49,7 @@ const flowsPerPath = 8
 func (n *flowIDs) reset(lastFlow, lastPath int64) {
 	*n = flowIDs{
 		index: map[model.FlowKey]int32{}, paths: map[string]*numberedPath{},
-		most: n.most, nextFlow: lastFlow + 1, nextPath: lastPath + 1,
+		most: n.most, nextFlow: lastFlow + 1, nextPath: lastPath + 1, twice: n.twice || lastFlow > 0,
 	}
 }
 
@@ -78,10 +79,12 @@ func (n *flowIDs) addFlow(r *record.FlowSlot, at int32, known bool) int32 {
 	n.nextFlow++
 	n.newFlows = append(n.newFlows, f)
 	if known {
+		n.twice = true // if it gets its former hosts again
 		n.flows[at] = f
 		return at
 	}
 	if len(n.flows) >= n.most {
+		n.twice = true
 		clear(n.index)
 		clear(n.flows)
 		n.flows = n.flows[:0]

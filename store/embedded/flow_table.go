@@ -96,8 +96,9 @@ func (s *Store) loadFlowIDs(ctx context.Context) error {
 	if err := s.writer.QueryRowContext(ctx, query).Scan(&flow, &path); err != nil {
 		return err
 	}
-	s.flowIDs.most = s.cfg.NumberedFlows
+	s.flowIDs.most, s.flowIDs.twice = s.cfg.NumberedFlows, false
 	s.flowIDs.reset(flow, path)
+	s.flowsNumberedTwice.Store(s.flowIDs.twice)
 	s.flowTexts.reset()
 	return s.flowBatch.register(s)
 }

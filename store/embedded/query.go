@@ -216,6 +216,9 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	} else {
 		c.and(of.sql(), of.args...)
 	}
+	if q.End != "" {
+		c.and(`"end" = ?`, q.End)
+	}
 	switch {
 	case q.Name == "":
 	case kind == store.Counters:

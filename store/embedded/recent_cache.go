@@ -186,7 +186,7 @@ var traceShape = recent.Shape[record.Trace]{
 		}
 	},
 	Matches: func(r *record.Trace, q *record.Query) bool {
-		return ofFlow(q, &r.Flow) && (q.Name == "" || isTrace(r.ID, q.Name)) &&
+		return ofFlow(q, &r.Flow) && (q.Name == "" || isTrace(r.ID, q.Name)) && (q.End == "" || q.End == r.End) &&
 			(q.Node == "" || slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node }))
 	},
 }
