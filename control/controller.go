@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
@@ -172,6 +173,7 @@ type Controller struct {
 	recordHops    hopBlock
 	tracedFlows   map[model.FlowKey]model.Time // when a packet of theirs was traced
 	jobAddrs      map[model.Addr][]int         // jobs that own an address, by index
+	jobRecords    atomic.Pointer[[]record.Job] // jobs, for queries
 	liveness      livenessTable
 
 	timers    []timer
@@ -258,6 +260,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot)
 	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)
+	c.jobRecords.Store(newJobRecords(cfg.Jobs))
 	c.lastVerdict = map[verdictKind]recordedVerdict{}
 	c.requested, c.actions = map[evidenceRequest]model.Time{}, map[uint64][]api.Action{}
 	return c, err

@@ -3,8 +3,10 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -63,7 +65,28 @@ func (c *Controller) SetJobs(list []Job) error {
 		return err
 	}
 	c.cfg.Jobs, c.jobAddrs = list, nil
+	c.jobRecords.Store(newJobRecords(list))
 	return nil
+}
+
+// JobRecords returns the jobs that run, a new pointer if they have changed. Other
+// goroutines may call it.
+func (c *Controller) JobRecords() *[]record.Job { return c.jobRecords.Load() }
+
+// newJobRecords makes the jobs as queries of records name them. Records have the hosts of
+// a flow by name; other addresses are compared.
+func newJobRecords(list []Job) *[]record.Job {
+	out := make([]record.Job, 0, len(list))
+	for _, j := range list {
+		r := record.Job{Name: j.Name, Hosts: j.Hosts}
+		if len(j.Prefixes) > 0 {
+			r.Owns = func(a model.Addr) bool {
+				return slices.ContainsFunc(j.Prefixes, func(p netip.Prefix) bool { return p.Contains(a.Netip()) })
+			}
+		}
+		out = append(out, r)
+	}
+	return &out
 }
 
 // affectedJobs returns the names of the jobs that own one of the flows, in the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type flowsFlags struct {
 	timeRange rangeFlags
 	query     api.FlowsQuery
 	flow      string
+	groupBy   string
 }
 
 func (a *app) flowsCommand() *cobra.Command {
@@ -29,9 +31,12 @@ func (a *app) flowsCommand() *cobra.Command {
 		Use:   "flows [FILE]",
 		Short: "List flows with paths, rates and losses; show one hop by hop",
 		Long: `List the flows that the switches counted (telemetry of kind flowset) in a time
-range: path, rate and losses. Below them it lists what the flow analyses found in
+range: path, rate and losses, in the order of --sort over the whole range. The first
+lines say what of the range is stored. Below the flows it lists what the flow analyses found in
 that range: forwarding faults, losses by link, ECMP imbalance, bursts and periodic
-senders. --flow shows one flow hop by hop, and its path in every slot.
+senders. --flow shows one flow hop by hop, and its path in every slot. --group-by adds
+flows up by sender (host, rack), receiver (dst_host, dst_rack), job, egress port, path or
+class (RoCEv2, tcp, udp, other).
 
 With FILE it runs that scenario in the simulator and lists its flows, and the
 incidents that Weft found from the reports of the switches alone. Otherwise it
@@ -39,7 +44,9 @@ queries a controller (--server).
 
 With FILE the exit code is 3 if a forwarding loop, a black hole or a wrong route is
 confirmed.`,
-		Example: `  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
+		Example: `  weft flows --last 1h --sort lost --top 5
+  weft flows --last 10m --group-by rack --filter 'flow.lost > 0'
+  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443
   weft flows examples/flow-faults.yaml
   weft flows examples/flow-faults.yaml --flow 'udp 10.0.0.2:10000 > 10.0.1.2:9'
@@ -55,7 +62,8 @@ confirmed.`,
 		"show this flow: a 5-tuple 'udp 10.0.0.2:10000 > 10.2.0.2:4791', or two hosts 'h0>h9'")
 	fl.StringVar(&f.query.Filter, "filter", "", "only flows that match, e.g. 'ip.src == 10.0.0.0/24' (docs/filters.md)")
 	fl.StringVar(&f.query.Node, "node", "", "only flows through this node")
-	fl.StringVar(&f.query.Sort, "sort", "bytes", "sort by bytes, packets, lost or newest")
+	fl.StringVar(&f.query.Sort, "sort", "bytes", "sort by bytes, packets, lost, lost_share, rate, duration or newest")
+	fl.StringVar(&f.groupBy, "group-by", "", "add up flows by host, dst_host, rack, dst_rack, job, port, path or class")
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	return cmd
 }
@@ -75,12 +83,17 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err := t.finish(cmd.Context()); err != nil {
 		return err
 	}
-	if f.flow != "" {
+	switch {
+	case f.flow != "" && f.groupBy != "":
+		return usagef("--flow and --group-by: want one of them")
+	case f.flow != "":
 		return f.showFlows(a, cmd, t)
+	case f.groupBy != "":
+		return f.showGroups(a, cmd, t)
 	}
-	page, err := t.Flows(cmd.Context(), f.query)
+	page, err := t.matchingFlows(cmd.Context(), f.query)
 	if err != nil {
-		return t.explain(err)
+		return t.explainFilter(cmd.Context(), err, "flows", f.query.Filter)
 	}
 	out := flowList{FlowPage: page}
 	r := f.query.Range
@@ -104,6 +117,23 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	return errors.Join(err, faultIf(out.Incidents, "loop", "blackhole", "wrong-route"))
 }
 
+// matchingFlows reads pages until there are as many flows as the query wants.
+func (t *target) matchingFlows(ctx context.Context, q api.FlowsQuery) (all api.FlowPage, err error) {
+	want := q.Limit
+	for range maxPages {
+		page, err := t.Flows(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		page.Items = append(all.Items, page.Items...)
+		all = page
+		if q.After, q.Limit = page.Next, want-len(all.Items); page.Next == "" || q.Limit <= 0 {
+			break
+		}
+	}
+	return all, nil
+}
+
 // flowList is a page of flows, the findings of the flow analyses and, of a scenario,
 // the incidents of its run.
 type flowList struct {
@@ -114,14 +144,13 @@ type flowList struct {
 
 func (l *flowList) print(w io.Writer, t *target) error {
 	fmt.Fprintf(w, "flows from %s to %s\n", t.clock(l.CoveredFrom), t.clock(l.CoveredTo))
+	printCoverage(w, t, &l.Coverage)
 	if len(l.Items) == 0 {
 		fmt.Fprintln(w, "no flows")
 	} else if err := printFlowRows(w, l.Items); err != nil {
 		return err
 	}
-	if l.Omitted > 0 {
-		fmt.Fprintf(w, "%d more flows are not listed; --top lists more\n", l.Omitted)
-	}
+	printFlowTotals(w, len(l.Items), &l.Totals)
 	printNext(w, l.Next)
 	if l.Findings == nil {
 		fmt.Fprintln(w, "\nfindings: this controller does not analyse flows")

@@ -46,6 +46,9 @@ type Records interface {
 	Counters(context.Context, record.Query) (record.Page[record.Counter], error)
 	Diagnoses(context.Context, record.Query) (record.Page[record.Diagnosis], error)
 	Incidents(context.Context, record.Query) (record.Page[record.Incident], error)
+	// FlowSums and FlowGroups add up all flow records of a range.
+	FlowSums(context.Context, record.FlowSumQuery) (record.FlowSums, error)
+	FlowGroups(context.Context, record.FlowGroupQuery) (record.FlowGroups, error)
 }
 
 // Prober sends guided probes. StartProbe returns immediately; the probe keeps

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/conformance"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -244,6 +245,39 @@ func (k *fake) Flows(ctx context.Context, q record.Query) (record.Page[record.Fl
 	})
 }
 
+// reference is a store with the same records.
+func (k *fake) reference(ctx context.Context) (*conformance.Reference, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.queries++
+	if k.fail != nil {
+		return nil, k.fail
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(k.delay):
+	}
+	r := &conformance.Reference{}
+	return r, r.Append(ctx, &record.Batch{Flows: k.batch.Flows, Losses: k.batch.Losses})
+}
+
+func (k *fake) FlowSums(ctx context.Context, q record.FlowSumQuery) (record.FlowSums, error) {
+	r, err := k.reference(ctx)
+	if err != nil {
+		return record.FlowSums{}, err
+	}
+	return r.FlowSums(ctx, q)
+}
+
+func (k *fake) FlowGroups(ctx context.Context, q record.FlowGroupQuery) (record.FlowGroups, error) {
+	r, err := k.reference(ctx)
+	if err != nil {
+		return record.FlowGroups{}, err
+	}
+	return r.FlowGroups(ctx, q)
+}
+
 func (k *fake) Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error) {
 	return answer(ctx, k, q, k.batch.Losses, func(r *record.Loss) time.Time { return r.Time }, func(r *record.Loss) bool {
 		return q.Flow.IsZero() || q.Flow == r.Flow
@@ -258,7 +292,7 @@ func (k *fake) Ports(ctx context.Context, q record.Query) (record.Page[record.Po
 
 func (k *fake) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
 	return answer(ctx, k, q, k.batch.Traces, func(r *record.Trace) time.Time { return r.Time }, func(r *record.Trace) bool {
-		return (q.Flow.IsZero() || q.Flow == r.Flow) && (q.Name == "" || q.Name == strconv.FormatUint(r.ID, 10))
+		return (q.Flow.IsZero() || q.Flow == r.Flow) && (q.Name == "" || q.Name == strconv.FormatUint(r.ID, 10)) && (q.End == "" || q.End == r.End)
 	})
 }
 

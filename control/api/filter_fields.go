@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/flowfields"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -48,47 +49,26 @@ func interfaceNumbers(f *topo.Fabric) map[string]int64 {
 	return numbers
 }
 
-// flowSchema has the filter fields of flow records: the 5-tuple under the names of
-// packet headers, hosts and switches of the path by name, and the counters.
-func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
-	hosts, switches := nodeNames(f, f.Hosts()), nodeNames(f, f.Switches())
-	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
-	number := func(name string, typ filter.Type, about string, get func(*record.FlowSlot) filter.Value) {
-		fields = append(fields, filter.Field[record.FlowSlot]{
-			Name: name, Type: typ, About: about,
-			Get: filter.SingleValue(get),
-		})
+// flowSchema has the filter fields of flows.
+func flowSchema(f *topo.Fabric, jobs []record.Job) *filter.Schema[record.FlowSum] {
+	names := make(map[string]int64, len(jobs))
+	for i := range jobs {
+		names[jobs[i].Name] = int64(i)
 	}
-	number("flow.packets", filter.Int, "in the slot",
-		func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Packets)} })
-	number("flow.bytes", filter.Bytes, "in the slot",
-		func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Bytes)} })
-	number("flow.rate", filter.Rate, "in the slot", func(r *record.FlowSlot) filter.Value {
-		return filter.Value{Int: int64(float64(r.Bytes) * 8 / max(r.Slot, 1).Seconds())}
+	return flowfields.Schema(flowfields.Names{
+		Hosts: nodeNames(f, f.Hosts()), Switches: nodeNames(f, f.Switches()), Jobs: names,
+		Job: func(s *record.FlowSum) string { return jobOf(jobs, s) }, Resolve: addrResolver(f),
 	})
-	number("flow.exact", filter.Bool, "all counters were decoded exactly, not estimated",
-		func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
-	number("flow.hops", filter.Int, "switches on the path",
-		func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
-	fields = append(fields,
-		textField("flow.src", "source host", hosts,
-			func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
-		textField("flow.dst", "destination host", hosts,
-			func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
-		textField("flow.host", "source or destination host", hosts, func(r *record.FlowSlot, i int) (string, bool) {
-			if i == 0 {
-				return r.Src, true
-			}
-			return r.Dst, i == 1
-		}),
-		textField("hop.switch", "a switch on the path", switches, func(r *record.FlowSlot, i int) (string, bool) {
-			if i >= len(r.Path) {
-				return "", false
-			}
-			return r.Path[i].Switch, true
-		}),
-	)
-	return filter.NewSchema(fields, addrResolver(f))
+}
+
+// jobOf returns the name of a flow's job, empty without one.
+func jobOf(jobs []record.Job, s *record.FlowSum) string {
+	for i := range jobs {
+		if jobs[i].Has(s.Src, s.Flow.Src) && jobs[i].Has(s.Dst, s.Flow.Dst) {
+			return jobs[i].Name
+		}
+	}
+	return ""
 }
 
 func textField[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
@@ -99,56 +79,6 @@ func textField[T any](name, about string, known map[string]int64, get func(*T, i
 			return filter.TextValue(s), ok
 		},
 	}
-}
-
-// keyFields are the fields of a 5-tuple.
-func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
-	protos := map[string]int64{}
-	for _, p := range []model.Proto{model.ICMP, model.TCP, model.UDP, model.ICMPv6} {
-		protos[p.String()] = int64(p)
-	}
-	// add appends a field of the keys for which has is true, with the values of get.
-	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool,
-		get ...func(*model.FlowKey) filter.Value,
-	) {
-		f := filter.Field[T]{Name: name, Type: typ, About: about, Get: func(r *T, i int) (filter.Value, bool) {
-			k := key(r)
-			if i >= len(get) || !has(k) {
-				return filter.Value{}, false
-			}
-			return get[i](k), true
-		}}
-		if name == "ip.proto" || name == "ipv6.nxt" {
-			f.Names = protos
-		}
-		fields = append(fields, f)
-	}
-	yes := func(*model.FlowKey) filter.Value { return filter.BoolValue(true) }
-	src := func(k *model.FlowKey) filter.Value { return filter.AddrValue(k.Src) }
-	dst := func(k *model.FlowKey) filter.Value { return filter.AddrValue(k.Dst) }
-	proto := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.Proto) }
-	for _, v := range []struct {
-		name, proto string
-		typ         filter.Type
-		six         bool
-	}{{"ip", "ip.proto", filter.IPv4, false}, {"ipv6", "ipv6.nxt", filter.IPv6, true}} {
-		has := func(k *model.FlowKey) bool { return k.V6 == v.six }
-		add(v.name, filter.Bool, "the packet is "+v.name, has, yes)
-		add(v.name+".src", v.typ, "source", has, src)
-		add(v.name+".dst", v.typ, "destination", has, dst)
-		add(v.name+".addr", v.typ, "source or destination", has, src, dst)
-		add(v.proto, filter.Int, "protocol", has, proto)
-	}
-	for _, p := range []model.Proto{model.TCP, model.UDP} {
-		has := func(k *model.FlowKey) bool { return k.Proto == p }
-		from := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.SrcPort) }
-		to := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.DstPort) }
-		add(p.String(), filter.Bool, "the packet is "+p.String(), has, yes)
-		add(p.String()+".srcport", filter.Int, "source port", has, from)
-		add(p.String()+".dstport", filter.Int, "destination port", has, to)
-		add(p.String()+".port", filter.Int, "either port", has, from, to)
-	}
-	return fields
 }
 
 // traceView is a trace with decoded headers, as filters see it. It is reusable.

@@ -3,15 +3,13 @@ package api
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Flow sums a flow over the covered part of the range.
+// Flow sums a flow over a range.
 type Flow struct {
 	FlowRef
 	First       time.Time `json:"first" doc:"Start of the first slot with packets; start of the range if slots is 0"`
@@ -25,12 +23,31 @@ type Flow struct {
 	Path        []string  `json:"path" doc:"Switches of the newest slot, in path order"`
 }
 
-// FlowPage is a page of flows and the part of the range that it covers.
+// FlowPage is a page of flows, in the order of their sums over the whole range.
 type FlowPage struct {
 	Page[Flow]
-	CoveredFrom time.Time `json:"covered_from" doc:"Start of the part of the range that this page covers; next continues with older records"`
-	CoveredTo   time.Time `json:"covered_to"`
-	Partial     bool      `json:"partial,omitempty" doc:"Slots of this page had more flows than are stored; the others are in the counters of reduced flows"`
+	CoveredFrom time.Time  `json:"covered_from" doc:"Start of the range that the sums are of; see coverage for what of it is stored"`
+	CoveredTo   time.Time  `json:"covered_to"`
+	Partial     bool       `json:"partial,omitempty" doc:"Slots of the range had more flows than are stored; the others are in the counters of reduced flows"`
+	Totals      FlowTotals `json:"totals" doc:"Of all flows that match, on this page and the others"`
+	Coverage    Coverage   `json:"coverage"`
+}
+
+// FlowTotals are the sums of all flows that match.
+type FlowTotals struct {
+	Flows       *uint64 `json:"flows,omitempty" doc:"Absent if they were not counted: the largest losses are found without it"`
+	Slots       uint64  `json:"slots" doc:"Slots of all flows: records"`
+	Packets     uint64  `json:"packets"`
+	Bytes       uint64  `json:"bytes"`
+	LostPackets uint64  `json:"lost_packets"`
+}
+
+func newFlowTotals(t *record.FlowTotals) FlowTotals {
+	out := FlowTotals{Slots: t.Slots, Packets: t.Packets, Bytes: t.Bytes, LostPackets: t.Lost}
+	if t.FlowsKnown {
+		out.Flows = &t.Flows
+	}
+	return out
 }
 
 // FlowDetail has all records of one flow in a range.
@@ -85,9 +102,9 @@ type FlowLoss struct {
 type FlowsQuery struct {
 	Range
 	Paging
-	Filter string `query:"filter" maxLength:"1024" doc:"E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
-	Node   string `query:"node" maxLength:"256" doc:"A switch on the path"`
-	Sort   string `query:"sort" enum:"bytes,packets,lost,newest" default:"bytes"`
+	Filter string `query:"filter" maxLength:"1024" doc:"E.g. ip.src == 10.0.0.0/24 && flow.lost > 0"`
+	Node   string `query:"node" maxLength:"256" doc:"A switch on the path: sums of the slots in which it was, and of the losses before and after it"`
+	Sort   string `query:"sort" enum:"bytes,packets,lost,lost_share,rate,duration,newest" default:"bytes"`
 }
 
 type flowInput struct {
@@ -102,77 +119,53 @@ func (s *Server) flowRoutes() {
 		"One flow: path, counters and latency per hop, losses, traces, diagnoses", coalesced(s, "get-flow", s.getFlow))
 }
 
-// maxFlows bounds the flows of one response.
-const maxFlows = 5000
-
-// listFlows sums the newest records of the range, up to the scan budget. A page
-// covers one interval of time and has its flows, the largest first, up to the
-// limit. The next page covers the interval before it.
+// listFlows returns flows in the order of their sums over the whole range. The store
+// adds up, filters and sorts; a page is a part of that order.
 func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err error) {
 	q, err := s.query(in.Range, in.Paging)
 	if err != nil {
 		return p, err
 	}
-	f, err := parseFilter(s.currentFabric().flows, in.Filter)
+	f, err := s.flowFilter(in.Filter)
 	if err != nil {
 		return p, err
 	}
-	q.Node, q.Ends, q.Limit = in.Node, requiredEnds(f), maxChunk
-	p.CoveredFrom, p.CoveredTo = q.From, q.To
-	sums := newFlowSums(s)
-	p.Next, p.Scanned, err = walkRecords(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
-		if f.Match(r) {
-			sums.addSlot(r)
-		}
-		p.Partial = p.Partial || r.Partial
-		p.CoveredFrom = r.Time
-		return len(sums.flows) < maxFlows
+	sums, err := s.deps.Records.FlowSums(ctx, record.FlowSumQuery{
+		From: q.From, To: q.To, Node: in.Node, Filter: f, Sort: record.FlowSort(cmp.Or(in.Sort, string(record.ByBytes))),
+		Limit: q.Limit, After: q.After,
 	})
 	if err != nil {
 		return p, err
 	}
-	if err := s.checkNodeKnown(in.Node, p.Scanned); err != nil {
+	if err := s.checkNodeKnown(in.Node, int(sums.Totals.Slots)); err != nil {
 		return p, err
 	}
-	if p.Next == "" {
-		p.CoveredFrom = q.From
+	p.CoveredFrom, p.CoveredTo, p.Partial = q.From, q.To, sums.Partial
+	p.Items, p.Next = make([]Flow, 0, len(sums.Items)), encodeCursor(q, sums.Next)
+	for i := range sums.Items {
+		p.Items = append(p.Items, newFlow(&sums.Items[i]))
 	}
-	p.Next = encodeCursor(q, p.Next)
-	lq := record.Query{From: p.CoveredFrom, To: p.CoveredTo, Node: in.Node, Ends: q.Ends}
-	if _, _, err = walkRecords(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
-		sums.addLoss(l)
-		return true
-	}); err != nil {
-		return p, err
-	}
-	p.Items = sums.sorted(in.Sort)
-	if len(p.Items) > in.Limit {
-		p.Omitted = len(p.Items) - in.Limit
-		p.Items = p.Items[:in.Limit]
-	}
-	return p, nil
+	p.Totals, p.Scanned = newFlowTotals(&sums.Totals), int(sums.Totals.Slots)
+	p.Coverage, err = s.flowCoverage(ctx, q, sums.KeptFrom, sums.KeptTo)
+	return p, err
 }
 
-// requiredEnds returns the addresses and ports that every match of the filter has.
-// The store then skips all other flows, so that one response covers more time.
-func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.FlowEnds) {
-	for _, version := range []string{"ip", "ipv6"} {
-		if v, ok := f.RequiredValue(version + ".src"); ok {
-			e.Src = v.Addr
-		}
-		if v, ok := f.RequiredValue(version + ".dst"); ok {
-			e.Dst = v.Addr
-		}
+// flowFilter compiles a filter of flows; an error is ErrInvalid.
+func (s *Server) flowFilter(text string) (record.FlowFilter, error) {
+	fabric := s.currentFabric()
+	f, err := parseFilter(fabric.flows, text)
+	if err != nil {
+		return record.FlowFilter{}, err
 	}
-	for _, proto := range []string{"tcp", "udp"} {
-		if v, ok := f.RequiredValue(proto + ".srcport"); ok {
-			e.SrcPort = uint16(v.Int)
-		}
-		if v, ok := f.RequiredValue(proto + ".dstport"); ok {
-			e.DstPort = uint16(v.Int)
-		}
+	return record.FlowFilter{Text: f.String(), Where: f.Condition(), Match: f.Match, Jobs: fabric.jobs}, nil
+}
+
+func newFlow(r *record.FlowSum) Flow {
+	return Flow{
+		FlowRef: FlowRef{Flow: r.Flow, Src: r.Src, Dst: r.Dst}, First: r.First, Last: r.Last,
+		Slots: int(r.Slots), Packets: r.Packets, Bytes: r.Bytes, RateBps: r.Rate(), LostPackets: r.Lost, Exact: r.Exact,
+		Path: append([]string{}, r.Path...),
 	}
-	return e
 }
 
 // flowSums sums flow slots by flow key.
@@ -226,24 +219,13 @@ func (m *flowSums) addLoss(l *record.Loss) {
 	}
 }
 
-// sorted computes rates and returns the flows in the requested order.
-func (m *flowSums) sorted(by string) []Flow {
+// withRates computes rates and returns the flows.
+func (m *flowSums) withRates() []Flow {
 	for i := range m.flows {
 		f := &m.flows[i]
 		if d := f.Last.Sub(f.First); d > 0 {
 			f.RateBps = float64(f.Bytes) * 8 / d.Seconds()
 		}
 	}
-	slices.SortStableFunc(m.flows, func(a, b Flow) int {
-		switch by {
-		case "packets":
-			return cmp.Compare(b.Packets, a.Packets)
-		case "lost":
-			return cmp.Compare(b.LostPackets, a.LostPackets)
-		case "newest":
-			return b.Last.Compare(a.Last)
-		}
-		return cmp.Compare(b.Bytes, a.Bytes)
-	})
 	return m.flows
 }

@@ -55,7 +55,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 		d.Flow = Flow{FlowRef: s.flowRef(q.Flow), First: q.From, Last: q.To, Path: []string{}}
 		return d, nil
 	}
-	d.Flow = sums.sorted("")[0]
+	d.Flow = sums.withRates()[0]
 	return d, s.hopStates(ctx, q, &d)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -99,45 +100,57 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestFlowSums: the pages of flows add up to the records.
+// TestFlowSums: the pages of flows have every flow once, in order, and add up to the
+// records and the totals, while the clock advances.
 func TestFlowSums(t *testing.T) {
 	s, k := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
 		k.passed = 0
 		in := &FlowsQuery{
-			Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact",
+			Range: Range{Last: "120s"}, Paging: Paging{Limit: rapid.IntRange(1, 10).Draw(rt, "limit")}, Filter: "flow.lost > 0",
 			Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort"),
 		}
 		type sum struct{ slots, packets, bytes, lost uint64 }
 		got, want := map[string]sum{}, map[string]sum{}
-		var covered []time.Time
+		var order []float64
+		var all sum
 		for {
 			p, err := s.listFlows(t.Context(), in)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			covered = append(covered, p.CoveredFrom)
+			if !p.CoveredFrom.Equal(epoch0.Add(-120*time.Second)) || !p.CoveredTo.Equal(epoch0) || len(p.Items) > in.Limit {
+				rt.Fatalf("page of %d flows from %v to %v", len(p.Items), p.CoveredFrom, p.CoveredTo)
+			}
 			k.advance(time.Second)
 			for _, f := range p.Items {
-				x := got[f.Flow.String()]
-				got[f.Flow.String()] = sum{x.slots + uint64(f.Slots), x.packets + f.Packets, x.bytes + f.Bytes, x.lost}
+				if _, twice := got[f.Flow.String()]; twice {
+					rt.Fatalf("flow %v is on two pages", f.Flow)
+				}
+				got[f.Flow.String()] = sum{uint64(f.Slots), f.Packets, f.Bytes, f.LostPackets}
+				order = append(order, map[string]float64{
+					"bytes": float64(f.Bytes), "packets": float64(f.Packets), "lost": float64(f.LostPackets), "newest": float64(f.Last.UnixNano()),
+				}[in.Sort])
 			}
+			all = sum{p.Totals.Slots, p.Totals.Packets, p.Totals.Bytes, p.Totals.LostPackets}
 			if in.After = p.Next; p.Next == "" {
 				break
 			}
 		}
+		var total sum
 		for i := range k.batch.Flows {
-			if r := &k.batch.Flows[i]; r.Exact && !r.Time.Before(epoch0.Add(-120*time.Second)) {
+			if r := &k.batch.Flows[i]; !r.Time.Before(epoch0.Add(-120 * time.Second)) {
 				x := want[r.Flow.String()]
-				want[r.Flow.String()] = sum{x.slots + 1, x.packets + r.Packets, x.bytes + r.Bytes, 0}
+				want[r.Flow.String()] = sum{x.slots + 1, x.packets + r.Packets, x.bytes + r.Bytes, x.lost + 1}
+				total = sum{total.slots + 1, total.packets + r.Packets, total.bytes + r.Bytes, total.lost + 1}
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			rt.Fatalf("pages sum up to %v; want %v", got, want)
+		if fmt.Sprint(got) != fmt.Sprint(want) || all != total {
+			rt.Fatalf("pages sum up to %v, %v; want %v, %v", got, all, want, total)
 		}
-		if !slices.IsSortedFunc(covered, func(a, b time.Time) int { return b.Compare(a) }) {
-			rt.Fatalf("pages begin at %v, want each before the last", covered)
+		if !slices.IsSortedFunc(order, func(a, b float64) int { return cmp.Compare(b, a) }) {
+			rt.Fatalf("flows by %s: %v", in.Sort, order)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -165,7 +166,7 @@ func (s *Server) problem(op string, err error) error {
 		{errForbidden, http.StatusForbidden},
 	} {
 		if errors.Is(err, known.err) {
-			return huma.NewError(known.status, err.Error())
+			return huma.NewError(known.status, strings.TrimSuffix(err.Error(), ": "+ErrInvalid.Error()))
 		}
 	}
 	if errors.Is(err, store.ErrBusy) {

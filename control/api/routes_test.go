@@ -62,6 +62,9 @@ func calls(k *fake) []call {
 		{"get-diagnosis", "GET", "/diagnoses/d-0?format=png", "", 422},
 		{"get-diagnosis", "GET", "/diagnoses/none", "", 404},
 		{"list-flows", "GET", "/flows", "", 200},
+		{"list-flow-groups", "GET", "/flow-groups?group_by=port&steps=60&filter=udp&last=90s", "", 200},
+		{"list-flow-groups", "GET", "/flow-groups?group_by=colour", "", 422},
+		{"list-flow-groups", "GET", "/flow-groups?filter=flow.colour", "", 422},
 		{
 			"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"),
 			"", 200,

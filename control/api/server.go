@@ -15,6 +15,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/weft-telemetry/weft/model/record"
 )
 
 // Deps are the backends of a Server. Live, Records and Hub are required; the
@@ -30,6 +32,8 @@ type Deps struct {
 	FlowAnalyses FlowAnalyses
 	Memory       KeyedMemory
 	Lab          Lab
+	// Jobs returns the jobs that run; a new pointer if they have changed. May be nil.
+	Jobs func() *[]record.Job
 
 	Console fs.FS                // the console, with index.html at its root
 	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: a new registry
@@ -143,7 +147,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
 		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {

@@ -113,24 +113,45 @@ type fabric struct {
 	tag      string        // of topology
 	zipped   func() []byte // topology compressed, at the first request
 	groups   *fabricGroups
-	flows    *filter.Schema[record.FlowSlot]
+	flows    *filter.Schema[record.FlowSum]
+	jobs     []record.Job // that flows names
+	jobsOf   *[]record.Job
 	traces   *filter.Schema[traceView]
 	packets  *filter.Schema[headers.Frame]
 }
 
 // currentFabric returns the current fabric. It rebuilds the cache after a change of
-// the topology.
+// the topology or of the jobs.
 func (s *Server) currentFabric() *fabric {
 	f := s.deps.Live.Fabric()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var jobs *[]record.Job
+	if s.deps.Jobs != nil {
+		jobs = s.deps.Jobs()
+	}
+	if s.fabric != nil && s.fabric.Fabric == f && s.fabric.jobsOf != jobs {
+		with := *s.fabric // others may still use it
+		with.setJobs(jobs)
+		s.fabric = &with
+	}
 	if s.fabric == nil || s.fabric.Fabric != f {
 		text := encodeJSON(newTopology(f))
 		s.fabric = &fabric{
 			Fabric: f, topology: text, tag: contentTag(text), groups: newFabricGroups(f),
 			zipped: sync.OnceValue(func() []byte { return compress(text, gzip.DefaultCompression) }),
-			flows:  flowSchema(f), traces: traceSchema(f), packets: headers.Schema(addrResolver(f)),
+			traces: traceSchema(f), packets: headers.Schema(addrResolver(f)),
 		}
+		s.fabric.setJobs(jobs)
 	}
 	return s.fabric
+}
+
+// setJobs sets the jobs that filters of flows can name.
+func (f *fabric) setJobs(jobs *[]record.Job) {
+	f.jobsOf, f.jobs = jobs, nil
+	if jobs != nil {
+		f.jobs = *jobs
+	}
+	f.flows = flowSchema(f.Fabric, f.jobs)
 }

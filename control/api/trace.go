@@ -117,6 +117,32 @@ type TracesQuery struct {
 	Fields string `query:"fields" maxLength:"1024" doc:"Filter fields whose values to return, separated by commas, e.g. ip.src,trace.last"`
 }
 
+// requiredEnd returns the end that every match of a filter has, empty without one.
+// The store then skips all others: most traces are of packets that arrived, and of
+// protocols.
+func requiredEnd(c *record.Condition) string {
+	if c == nil {
+		return ""
+	}
+	if c.Op == "&&" {
+		for _, part := range c.Of {
+			if end := requiredEnd(part); end != "" {
+				return end
+			}
+		}
+		return ""
+	}
+	switch is := c.Op == "has" || c.Op == "==" && c.Ranges[0].Lo.Int == 1; {
+	case c.Field == "trace.drop" && is:
+		return "lost"
+	case c.Field == "trace.loop" && is:
+		return "looped"
+	case c.Field == "trace.end" && c.Op == "==":
+		return c.Ranges[0].Lo.Text
+	}
+	return ""
+}
+
 type traceInput struct {
 	ID string `path:"id" pattern:"^[0-9]{1,20}$" doc:"64-bit number"`
 }
@@ -136,7 +162,9 @@ func (s *Server) traceRoutes() {
 			if q.Flow, err = flowKey(in.Flow); err != nil {
 				return none, err
 			}
-			q.Node = in.Node
+			if q.Node, q.End = in.Node, in.End; q.End == "" {
+				q.End = requiredEnd(f.Condition())
+			}
 			var fields []string
 			if in.Fields != "" {
 				fields = strings.Split(in.Fields, ",")

@@ -57,6 +57,11 @@ func (c *Client) Flows(ctx context.Context, q api.FlowsQuery) (api.FlowPage, err
 	return callJSON[api.FlowPage](ctx, c, "GET", "/flows", queryParams(q), nil)
 }
 
+// FlowGroups lists groups of flows of a time range, the largest first.
+func (c *Client) FlowGroups(ctx context.Context, q api.FlowGroupsQuery) (api.FlowGroups, error) {
+	return callJSON[api.FlowGroups](ctx, c, "GET", "/flow-groups", queryParams(q), nil)
+}
+
 // Flow returns all records of one flow in a time range.
 func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.FlowDetail, error) {
 	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)

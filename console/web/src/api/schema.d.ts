@@ -181,6 +181,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/flow-groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Flows of a time range by host, rack, job, port, path or class, with totals and series */
+        get: operations["list-flow-groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/flows": {
         parameters: {
             query?: never;
@@ -751,6 +768,44 @@ export interface components {
             /** Format: date-time */
             to: string;
         };
+        Coverage: {
+            /** @description Nothing is known to be missing */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description First stored slot of any flow; absent if none is stored
+             */
+            kept_from?: string;
+            /**
+             * Format: date-time
+             * @description Last stored slot
+             */
+            kept_to?: string;
+            /** @description What is not in the answer */
+            missing: components["schemas"]["CoverageGap"][];
+            /** @description All of it in one line */
+            text: string;
+        };
+        CoverageGap: {
+            /** Format: int64 */
+            bytes?: number;
+            /**
+             * Format: int64
+             * @description Of reduced flows: the most in one slot
+             */
+            flows?: number;
+            /** Format: date-time */
+            from: string;
+            /** Format: int64 */
+            packets?: number;
+            /**
+             * @description not-stored: no record is from this part, as it is older than the first one; reduced: flows beyond those that are stored of a slot (controller.keep_flows), which are in the counters of reduced flows
+             * @enum {string}
+             */
+            reason: "not-stored" | "reduced";
+            /** Format: date-time */
+            to: string;
+        };
         CulpritFlow: {
             flow: string;
             /**
@@ -1088,6 +1143,52 @@ export interface components {
             /** Format: date-time */
             to: string;
         };
+        FlowGroup: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            flows: number;
+            /** Format: int64 */
+            lost_packets: number;
+            /** @description Of a host, rack, job, link, path or class; empty: the flows that have none */
+            name: string;
+            /** Format: int64 */
+            packets: number;
+            /** @description Egress port of a link; absent if parallel links lead to the next node */
+            port?: components["schemas"]["PortRef"];
+            /**
+             * Format: double
+             * @description Mean rate over the range
+             */
+            rate_bps: number;
+            /** @description Bytes by step */
+            series: number[];
+        };
+        FlowGroups: {
+            coverage: components["schemas"]["Coverage"];
+            /** Format: date-time */
+            from: string;
+            group_by: string;
+            items: components["schemas"]["FlowGroup"][];
+            /**
+             * Format: int64
+             * @description Groups beyond the top N
+             */
+            omitted: number;
+            /** @description Slots of the range had more flows than are stored */
+            partial?: boolean;
+            /** @description Bytes of all flows that match, by step */
+            series: number[];
+            /**
+             * Format: int64
+             * @description 0: no series was asked for
+             */
+            step_ns: number;
+            /** Format: date-time */
+            to: string;
+            /** @description Of all flows that match, each once */
+            totals: components["schemas"]["FlowTotals"];
+        };
         FlowHop: {
             /**
              * Format: int64
@@ -1134,9 +1235,10 @@ export interface components {
             to?: string;
         };
         FlowPage: {
+            coverage: components["schemas"]["Coverage"];
             /**
              * Format: date-time
-             * @description Start of the part of the range that this page covers; next continues with older records
+             * @description Start of the range that the sums are of; see coverage for what of it is stored
              */
             covered_from: string;
             /** Format: date-time */
@@ -1149,13 +1251,15 @@ export interface components {
              * @description Items beyond the limit that no other page contains
              */
             omitted?: number;
-            /** @description Slots of this page had more flows than are stored; the others are in the counters of reduced flows */
+            /** @description Slots of the range had more flows than are stored; the others are in the counters of reduced flows */
             partial?: boolean;
             /**
              * Format: int64
              * @description Records read for this page
              */
             scanned?: number;
+            /** @description Of all flows that match, on this page and the others */
+            totals: components["schemas"]["FlowTotals"];
         };
         FlowPoint: {
             /** Format: int64 */
@@ -1212,6 +1316,24 @@ export interface components {
             flow: string;
             /** @description Source host; absent if outside the fabric */
             src?: string;
+        };
+        FlowTotals: {
+            /** Format: int64 */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Absent if they were not counted: the largest losses are found without it
+             */
+            flows?: number;
+            /** Format: int64 */
+            lost_packets: number;
+            /** Format: int64 */
+            packets: number;
+            /**
+             * Format: int64
+             * @description Slots of all flows: records
+             */
+            slots: number;
         };
         Graph: {
             edges: components["schemas"]["GraphEdge"][];
@@ -3171,6 +3293,53 @@ export interface operations {
             };
         };
     };
+    "list-flow-groups": {
+        parameters: {
+            query?: {
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
+                from?: string;
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
+                to?: string;
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
+                last?: string;
+                /** @description host and rack: of the sender; dst_host and dst_rack: of the receiver; port: a flow counts at every egress port on its path; class: RoCEv2, tcp, udp or other */
+                group_by?: "host" | "dst_host" | "rack" | "dst_rack" | "job" | "port" | "path" | "class";
+                /** @description Only flows that match, as in /flows */
+                filter?: string;
+                /** @description A switch on the path */
+                node?: string;
+                sort?: "bytes" | "packets" | "lost";
+                /** @description Number of groups, the largest first */
+                top?: number;
+                /** @description Points of the series of each group; 0: none */
+                steps?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowGroups"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
     "list-flows": {
         parameters: {
             query?: {
@@ -3184,11 +3353,11 @@ export interface operations {
                 limit?: number;
                 /** @description Value of next from the previous page */
                 after?: string;
-                /** @description E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791 */
+                /** @description E.g. ip.src == 10.0.0.0/24 && flow.lost > 0 */
                 filter?: string;
-                /** @description A switch on the path */
+                /** @description A switch on the path: sums of the slots in which it was, and of the losses before and after it */
                 node?: string;
-                sort?: "bytes" | "packets" | "lost" | "newest";
+                sort?: "bytes" | "packets" | "lost" | "lost_share" | "rate" | "duration" | "newest";
             };
             header?: never;
             path?: never;
