@@ -136,7 +136,15 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 	fmt.Fprintf(out, "Weft monitors a fat-tree of %d hosts at %s; %s.\n", f.K*f.K*f.K/4, model.FormatRate(f.Rate),
 		formatPace(f.pace))
 	fmt.Fprintf(out, "Console and API: http://%s/    Records: %s    Ctrl-C stops it.\n\n", s.Addr(), path)
-	return s.Run(ctx)
+	err = s.Run(ctx)
+	right, judged := s.Found()
+	fmt.Fprintf(out, "\n%d of %d faults found with their cause at their place. ", right, judged)
+	if f.store == "" {
+		fmt.Fprintln(out, "Records were temporary; --store FILE keeps them.")
+	} else {
+		fmt.Fprintf(out, "Records are in %s: weft serve --store-path %s shows them.\n", path, path)
+	}
+	return err
 }
 
 // formatPace formats the ratio of simulated time to real time.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,8 @@ type incidentsFlags struct {
 	targetFlags
 	timeRange rangeFlags
 	query     api.IncidentsQuery
+	all       bool
+	followed  bool
 }
 
 func (a *app) incidentsCommand() *cobra.Command {
@@ -27,9 +31,11 @@ func (a *app) incidentsCommand() *cobra.Command {
 		Short: "List incidents: cause, location, impact; show one with its evidence",
 		Long: `List the incidents of a time range, or show one with its evidence and timeline. With
 --scenario it runs that scenario in the simulator and lists its incidents. Otherwise
-it queries a controller (--server).`,
+it queries a controller (--server). Notices are listed with --all. With --follow it
+prints a line for each incident that opens, changes or closes, until it is interrupted.`,
 		Example: `  weft incidents
   weft incidents --last 10m --cause blackhole
+  weft incidents --follow --all
   weft incidents --state open --server https://weft.example:8443
   weft incidents i12 -o json
   weft incidents --scenario examples/flow-faults.yaml`,
@@ -41,10 +47,13 @@ it queries a controller (--server).`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	fl.IntVar(&f.query.Limit, "top", 100, "maximum number of incidents to show")
+	fl.BoolVar(&f.all, "all", false, "list notices too: normal background congestion")
+	fl.BoolVarP(&f.followed, "follow", "f", false, "print every change until interrupted")
 	fl.StringVar(&f.query.Cause, "cause", "", "only incidents of this cause, e.g. blackhole")
 	fl.StringVar(&f.query.State, "state", "", "only incidents in this state: open or closed")
 	fl.StringVar(&f.query.Severity, "severity", "", "only incidents of this severity: notice, warning or critical")
 	fl.StringVar(&f.query.Node, "node", "", "only incidents that involve this node")
+	f.completeIncidents(cmd)
 	return cmd
 }
 
@@ -74,7 +83,12 @@ func (f *incidentsFlags) run(a *app, cmd *cobra.Command, id string) error {
 		}
 		return printIncident(out, t, &in)
 	}
-	page, err := t.Incidents(cmd.Context(), f.query)
+	if f.followed {
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return f.follow(ctx, t, out, a.format == "json")
+	}
+	page, err := f.list(cmd.Context(), t)
 	if err != nil {
 		return t.explain(err)
 	}
@@ -128,9 +142,21 @@ func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 	rows.row("ID", "STATE", "SEVERITY", "CAUSE", "LOCATION", "START", "SUMMARY")
 	for i := range list {
 		in := &list[i]
-		rows.row(in.ID, in.State, in.Severity, in.Cause, in.Location, t.clock(in.Begin), in.Summary)
+		begin := t.clock(in.Begin)
+		if screenOf(w).width > 0 {
+			begin = timeOfDay(begin)
+		}
+		rows.row(in.ID, in.State, in.Severity, in.Cause, in.Location, begin, in.Summary)
 	}
-	return rows.print(w)
+	return rows.printOn(w, screenOf(w), func(line string) string {
+		// The first severity of a line is that of its column.
+		for severity := range severityColours {
+			if f := strings.Fields(line); len(f) > 2 && f[2] == severity {
+				return severity
+			}
+		}
+		return ""
+	})
 }
 
 func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {

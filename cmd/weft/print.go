@@ -31,6 +31,12 @@ func (t *table) row(cells ...any) {
 }
 
 func (t *table) print(w io.Writer) error {
+	return t.printOn(w, screen{}, func(string) string { return "" })
+}
+
+// printOn prints the table on a screen: lines are cut to its width, and coloured by
+// their severity.
+func (t *table) printOn(w io.Writer, s screen, severity func(line string) string) error {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range t.rows {
@@ -40,7 +46,8 @@ func (t *table) print(w io.Writer) error {
 		return err
 	}
 	for line := range strings.Lines(b.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+		line = s.fit(strings.TrimRight(line, " \n"))
+		if _, err := fmt.Fprintln(w, s.paint(line, severity(line))); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // CloseLeftOpen closes the incidents that an earlier controller left open when it
-// stopped: nobody watched them since, so their end is not known. It returns how many
+// stopped: they were not watched since, so their end is not known. It returns how many
 // there were. Call it before a controller begins to write.
 func CloseLeftOpen(ctx context.Context, s Store) (n int, err error) {
 	var left record.Batch

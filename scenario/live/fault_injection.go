@@ -85,6 +85,21 @@ func (s *System) faultView(f *Injected) api.Fault {
 	return out
 }
 
+// Found returns how many faults were found with their cause at their place, and how
+// many there were time to find, of the newest ones.
+func (s *System) Found() (right, judged int) {
+	for _, f := range *s.faults.Load() {
+		switch f.Verdict {
+		case "right":
+			right++
+			judged++
+		case "wrong", "missed":
+			judged++
+		}
+	}
+	return right, judged
+}
+
 // maxFaultsShown is how many faults Faults returns, the newest ones.
 const maxFaultsShown = 100
 
