@@ -73,6 +73,10 @@ type slotRun struct {
 	heap                        model.Bytes
 }
 
+// slotMemory is enough for the flowsets of 20 switches with 100,000 flows each: half of it
+// is for decoding, which counts 59 MB for such a flowset with its results.
+const slotMemory = 2816 * model.MiB
+
 // warmSlots pass before a slot is complete as soon as all switches have reported it.
 const warmSlots = 6
 
@@ -97,7 +101,7 @@ func (s *slotFabric) analyse(ctx context.Context, slots int) (r slotRun, err err
 		}
 	}()
 	cfg := control.DefaultConfig(topo.NewIntent(s.routes))
-	cfg.Passive, cfg.Epoch, cfg.Flows.Memory = true, storeBegin, 4*model.GiB
+	cfg.Passive, cfg.Epoch, cfg.Flows.Memory = true, storeBegin, slotMemory
 	measured, before := false, control.Stats{}
 	out := control.Output{Records: func(b *record.Batch) {
 		if !measured {

@@ -10,9 +10,14 @@ import (
 // Memory of NetDecode and of the analyses of its results, for each cell of a table
 // and for each cell that holds a flow: a flow found empties at least one.
 const (
-	decodedCell = 2*16 + 4 + 2*8 + 4 // copies of keys and counts, the queue, flags
-	decodedFlow = model.Bytes(unsafe.Sizeof(Record{})) + 400
+	decodedCell = 2*16 + 4 + 2*8 + 4 // copies of keys and counts, the queue, flags; or the cells for the next slot
+	decodedFlow = DecodedFlow
 )
+
+// DecodedFlow is the memory for a flow at a switch: its record, and what the analyses keep
+// of it in three slots. Flows that are at one switch take that much, those that pass five
+// take 55 to 60 % of it at each, as their keys are kept once: control/flowwatch measures both.
+const DecodedFlow = model.Bytes(unsafe.Sizeof(Record{})) + 480
 
 // DecodeSize estimates the memory that decoding a flowset takes, with what is kept
 // of the result for the slots that follow.

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// TestUsualPeelEqualsGeneral compares the two ways to peel a table of IPv4 keys and three
+// TestUsualPeelEqualsGeneral compares the two functions that peel a table of IPv4 keys and three
 // sub-tables, whole and damaged.
 func TestUsualPeelEqualsGeneral(t *testing.T) {
 	emptied := 0

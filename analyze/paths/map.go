@@ -2,6 +2,7 @@ package paths
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
@@ -129,6 +130,13 @@ func (m *Map) AddFlowset(d *flows.Decoded) {
 	m.records += uint32(len(d.Records))
 }
 
+// GrowRecords makes room for a number of records to add.
+func (m *Map) GrowRecords(n int) {
+	if w := m.work; n > cap(w.staged) {
+		w.staged, w.stagedFlows = slices.Grow(w.staged, n), slices.Grow(w.stagedFlows, n)
+	}
+}
+
 // AddRecords adds some records of a flowset that the reports have: those at the given
 // indexes, ascending. Hashes are those of all its records, and place is that of its first
 // one among all records of the slot.
@@ -227,7 +235,7 @@ func resized[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]
 	}
-	return make([]T, n, n+n/4)
+	return make([]T, n, n+n/16) // slots of one fabric differ little
 }
 
 // Flows returns the number of flows seen anywhere.

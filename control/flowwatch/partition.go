@@ -48,6 +48,12 @@ func newPartition(cfg *Config, ports *paths.Ports) (*partition, error) {
 func (p *partition) join(at int, reports *paths.Reports, decoded []flows.Decoded, shuffled []shuffle, index int) {
 	m := p.maps[at]
 	m.Reset(reports)
+	records := 0
+	for i := range decoded {
+		list, _ := shuffled[i].part(index)
+		records += len(list)
+	}
+	m.GrowRecords(records)
 	place := uint32(0)
 	for i := range decoded {
 		d := &decoded[i]
