@@ -8,12 +8,13 @@ import (
 // peelBatch is how many queued cells are looked at together. Whether a queued cell still
 // has its flow cannot be predicted, and a wrong prediction discards the loads after it,
 // which peeling a table larger than a CPU's own cache waits for. In a batch they are
-// made before such a branch: 5.9 instead of 6.6 ms for 100,000 flows, and no difference
-// for 10,000 (BenchmarkSingleDecode, Xeon with 2 MiB of cache per core).
+// made before such a branch: 5.3 to 6.1 instead of 6.5 to 7.8 ms for 100,000 flows, and no
+// difference for 10,000 (BenchmarkSingleDecode without the filter, on a busy Xeon with
+// 2 MiB of cache per core).
 const peelBatch = 16
 
 // peelUsual is alone.peel for IPv4 keys and three sub-tables, which is what switches
-// export. Its keys are words in registers: it takes two thirds of the time
+// export. Its keys are words in registers: it takes about four fifths of the time
 // (BenchmarkSingleDecode; TestUsualPeelEqualsGeneral compares the results).
 func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter sketch.Filter, tail int, d *Decoded, total uint64) (n int, ok bool) {
 	left, queue, records := a.left, a.queue, d.Records
