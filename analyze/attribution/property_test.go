@@ -80,7 +80,9 @@ func TestScale(t *testing.T) {
 		}
 		w.Sent, w.Took, w.Base, w.ClockError = change(v.Sent), by(v.Took), by(v.Base), by(v.ClockError)
 		// Each term is rounded to a nanosecond; one place has at most one for each reason.
-		near := func(a, b time.Duration) bool { return math.Abs(float64(by(a)-b)) <= float64(int64(NotFollowed+1)*factor) }
+		near := func(a, b time.Duration) bool {
+			return math.Abs(float64(by(a)-b)) <= float64(int64(NotFollowed+1)*factor)
+		}
 		a, b := Attribute(ev, v), Attribute(scaled, &w)
 		if !near(a.Late, b.Late) {
 			t.Fatalf("late %v, times %d: %v", a.Late, factor, b.Late)

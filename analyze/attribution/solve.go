@@ -71,7 +71,7 @@ func (e *engine) solve() {
 		for _, m := range members {
 			e.states[m].order = order
 		}
-		c := component{members: members, steps: 1, cycle: -1}
+		c := component{members: members, pauses: len(pauses), steps: 1, cycle: -1}
 		if len(pauses) > 1 || e.leadToEachOther(members) {
 			e.solveCycle(&c)
 		} else {
@@ -90,6 +90,7 @@ func (e *engine) solve() {
 // component is slices of pauses that lead to each other, or of one pause.
 type component struct {
 	members []int32 // ascending
+	pauses  int     // whose slices they are
 	steps   int     // that a share passes inside until it has returned
 	cycle   int     // in engine.cycles, -1: none
 }
@@ -156,7 +157,7 @@ func (e *engine) solveCycle(c *component) {
 	c.steps = min(len(members), maxSlices)
 	if closed != No {
 		deadlock = e.addCycle(members, queues)
-		c.steps, c.cycle = len(queues), e.roots[deadlock].cycle
+		c.steps, c.cycle = c.pauses, e.roots[deadlock].cycle
 	}
 	edges := 0
 	for _, m := range members {
