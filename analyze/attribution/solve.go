@@ -93,6 +93,7 @@ type component struct {
 	pauses  int     // whose slices they are
 	steps   int     // that a share passes inside until it has returned
 	cycle   int     // in engine.cycles, -1: none
+	grouped bool    // too large: solved once, from all of them
 }
 
 // pauseComponents returns the strongly connected components of the pauses, each
@@ -163,14 +164,14 @@ func (e *engine) solveCycle(c *component) {
 	for _, m := range members {
 		edges += len(e.states[m].edges)
 	}
-	each := len(members)*c.steps*edges <= maxCycleWork
+	c.grouped = len(members)*c.steps*edges > maxCycleWork
 	inside, next := make([]float64, len(members)), make([]float64, len(members))
 	results := make([][]rootShare, len(members))
 	position := func(s int32) int { i, _ := slices.BinarySearch(members, s); return i }
 	for start := range members {
 		clear(inside)
 		switch {
-		case each:
+		case !c.grouped:
 			inside[start] = 1
 		case start == 0:
 			e.reachShares(members, inside)
