@@ -180,7 +180,11 @@ func (w *flowWalk) matching(b *flowSQL, rank string, lossy bool) (string, error)
 	flows := `(SELECT flow_id AS cid, * EXCLUDE (flow_id) FROM r)`
 	lossFlows := `SELECT id AS cid, lost FROM x JOIN flow_keys USING (flow)`
 	if w.merge {
-		with += `, c AS MATERIALIZED (` + canonicalIDs + `)`
+		ids := canonicalIDs
+		if lossy {
+			ids += ` WHERE flow IN (SELECT flow FROM losses WHERE ` + losses + `)`
+		}
+		with += `, c AS MATERIALIZED (` + ids + `)`
 		flows = `(SELECT cid, ` + merged + ` FROM r JOIN c ON c.id = flow_id GROUP BY cid)`
 		lossFlows = `SELECT DISTINCT cid, lost FROM x JOIN flow_keys k USING (flow) JOIN c ON c.id = k.id`
 	}
