@@ -144,7 +144,6 @@ func TestUnrelated(t *testing.T) {
 // TestLostReport: without the report of a switch off the packet's path no more
 // is explained than with it, but for the length of slices.
 func TestLostReport(t *testing.T) {
-	lost := 0
 	rapid.Check(t, func(t *rapid.T) {
 		ev, v := anyWorld(t)
 		d := rapid.IntRange(0, worldSwitches-1).Draw(t, "switch")
@@ -159,11 +158,5 @@ func TestLostReport(t *testing.T) {
 		if without > with+a.Late/10+time.Duration(len(a.Terms)+len(b.Terms)) {
 			t.Fatalf("explained %v, and %v without the report of switch %d", with, without, d)
 		}
-		if without < with {
-			lost++
-		}
 	})
-	if lost == 0 {
-		t.Error("no report was needed")
-	}
 }
