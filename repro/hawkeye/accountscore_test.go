@@ -113,11 +113,12 @@ func TestDetectionsHaveExactAccounts(t *testing.T) {
 // The verdicts of today name one cause of several.
 func TestFirstVerdictsAreScored(t *testing.T) {
 	race.LeaveToPlainRun(t)
-	s := study{lab: best(), sets: single([]kind{storm, contention}), traces: 1, methods: []method{hawkeyeMethod}}
-	scores, err := scoreAccounts(t.Context(), claim.Options{Seed: 1}, s, firstVerdict)
+	s := study{lab: best(), sets: single([]kind{storm, contention}), traces: 1}
+	all, err := scoreAccounts(t.Context(), claim.Options{Seed: 1}, s, accounting{hawkeyeMethod, firstVerdict})
 	if err != nil {
 		t.Fatal(err)
 	}
+	scores := all[0]
 	table := accountTable("first verdicts", []string{storm.String(), contention.String()}, scores)
 	for _, row := range table.Rows {
 		t.Log(row)

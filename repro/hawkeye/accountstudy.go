@@ -14,16 +14,27 @@ import (
 // the exact account it may read the lateness alone, which the host measures, too.
 type accountant func(r *run, d *diagnosis, lateNs float64) []attribution
 
-// scoreAccounts scores accounts of all detections of a study with one method,
-// by set. Detections that no single late packet made have none.
-func scoreAccounts(ctx context.Context, o claim.Options, s study, of accountant) ([]accountScores, error) {
-	s.lab.exact = true
-	all := make([]accountScores, len(s.sets))
-	s.more = func(set int, r *run, _ method, list []diagnosis) {
+// accounting is how accounts are made, from which evidence.
+type accounting struct {
+	method
+	of accountant
+}
+
+// scoreAccounts scores accounts of all detections of a study, by accounting and
+// set. Detections that no single late packet made have none.
+func scoreAccounts(ctx context.Context, o claim.Options, s study, kinds ...accounting) ([][]accountScores, error) {
+	s.lab.exact, s.methods = true, nil
+	all := make([][]accountScores, len(kinds))
+	for i := range kinds {
+		all[i] = make([]accountScores, len(s.sets))
+		s.methods = append(s.methods, kinds[i].method)
+	}
+	s.more = func(set int, r *run, m method, list []diagnosis) {
+		at := slices.IndexFunc(kinds, func(w accounting) bool { return w.name == m.name })
 		for i := range list {
 			d := &list[i]
 			if d.account != nil && d.account.Late > 0 {
-				all[set] = append(all[set], scoreAccount(d.account, of(r, d, nanoseconds(d.account.Late))))
+				all[at][set] = append(all[at][set], scoreAccount(d.account, kinds[at].of(r, d, nanoseconds(d.account.Late))))
 			}
 		}
 	}

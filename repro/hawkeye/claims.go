@@ -24,5 +24,6 @@ func Claims() []claim.Claim {
 		undisturbed,
 		clocks,
 		lostReports,
+		accounts,
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
-var soakRounds = flag.Int("soak", 24, "rounds of the programme that TestMemoryStaysFlat plays")
+var soakRounds = flag.Int("soak", 30, "rounds of the programme that TestMemoryStaysFlat plays")
 
 // TestMemoryStaysFlat plays the programme round after round into a store, with
 // small bounds: what is over is forgotten, by the simulator, the watches, the
 // director, memory and file. It is a million packet-hops, half a million
-// records and 168 faults. In the first third of it everything that is bounded
+// records and 210 faults. In the first third of it everything that is bounded
 // fills up; what is live after a round of the last third may then exceed that of
 // the second by a megabyte, the pools being as large as the worst moment so far.
 // A simulator that forgets no flows leaks four.
