@@ -207,7 +207,8 @@ func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diag
 		PFCPath: c.portRefs([]api.PortRef{}, v.Path), DeadlockCycle: c.portRefs([]api.PortRef{}, v.DeadlockCycle), Persistent: v.Persistent,
 		Evidence: n.Evidence, Remedy: v.Remedy, Switches: v.Switches, Telemetry: int64(v.Telemetry),
 		PollingNs: int64(v.Times.Polling), CollectionNs: int64(v.Times.Collection), AnalysisNs: int64(v.Times.Analysis),
-		Graph: api.Graph{Ports: []api.GraphPort{}, Flows: []api.GraphFlow{}, Edges: []api.GraphEdge{}},
+		Account: c.account(v),
+		Graph:   api.Graph{Ports: []api.GraphPort{}, Flows: []api.GraphFlow{}, Edges: []api.GraphEdge{}},
 	}
 	if n.Fault != nil {
 		b.RoutingFault = &api.RoutingFault{Node: n.Fault.Node, Dst: n.Fault.Dst, NextHop: n.Fault.NextHop}

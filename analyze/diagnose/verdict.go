@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
@@ -56,6 +57,11 @@ type Verdict struct {
 	// Persistent is set once a second snapshot showed the cycle without progress.
 	Persistent bool
 	Fault      *RoutingFault
+
+	// Account says how long the late packet waited for which cause, and Timeline what
+	// that rests on; nil if the host measured no packet.
+	Account  *attribution.Account
+	Timeline attribution.Timeline
 
 	Confidence float64  // 0 to 1
 	Evidence   []string // what supports it, and what is missing

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
@@ -221,6 +222,9 @@ func printDiagnosis(w io.Writer, t *target, d *api.DiagnosisDetail) error {
 	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", t.clock(d.Time), d.Victim.Flow, portName(d.Initial))
 	if d.Remedy != "" {
 		fmt.Fprintf(w, "action: %s\n", d.Remedy)
+	}
+	if a := d.Account; a != nil {
+		fmt.Fprintf(w, "%s\n%s%s\n", a.Text, a.Timeline.Text, attribution.Legend)
 	}
 	for _, c := range d.Culprits {
 		culprit := c.Host

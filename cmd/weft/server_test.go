@@ -158,7 +158,7 @@ func TestQueryCommands(t *testing.T) {
 		{2, "--seed needs a scenario", []string{"ports", "--seed", "3"}},
 		{2, "unknown field", []string{"flows", "--filter", "ip.scr == h0"}},
 		{2, "want a time such as", []string{"trace", "--from", "2ms"}},
-		{2, `no node "tor99"`, []string{"ports", "--port", "tor99>leaf0"}},
+		{2, `unknown node "tor99"`, []string{"ports", "--port", "tor99>leaf0"}},
 		{2, "no link from tor0 to spine0", []string{"probe", "--link", "tor0>spine0"}},
 		{2, "--id shows a probe that was sent", []string{"probe", "--id", "p1", "--flow", key}},
 		{2, "--draw needs --id", []string{"diagnose", "--draw", "x.svg"}},

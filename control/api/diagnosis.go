@@ -42,6 +42,7 @@ type DiagnosisBody struct {
 	RoutingFault  *RoutingFault `json:"routing_fault,omitempty"`
 	Evidence      []string      `json:"evidence" doc:"Supporting observations, and missing ones"`
 	Remedy        string        `json:"remedy"`
+	Account       *Account      `json:"account,omitempty" doc:"How long the late packet waited for which cause; absent if the host did not measure it"`
 	Switches      int           `json:"switches_polled"`
 	Telemetry     int64         `json:"telemetry_bytes"`
 	PollingNs     int64         `json:"polling_ns" doc:"From the detection until the last switch took its snapshot"`

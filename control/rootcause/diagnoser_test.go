@@ -156,6 +156,32 @@ func TestALoopIsLookedAtTwice(t *testing.T) {
 	}
 }
 
+// TestVerdictHasAnAccount if the host measured a packet.
+func TestVerdictHasAnAccount(t *testing.T) {
+	for _, latency := range []time.Duration{0, 2 * time.Millisecond} {
+		x := newRing(t, func(c *Config) { c.Repoll = nil })
+		ev := poll.Event{Host: x.fabric.Hosts()[0], Number: 1}
+		r := DiagnosisRequest{Detection: diagnose.Detection{Event: ev, Victim: x.flow(0, 2), Latency: latency, InFlight: true}, At: 10 * ms}
+		if err := x.AddRequest(10*ms, r); err != nil {
+			t.Fatal(err)
+		}
+		x.deliver(90*ms, x.all(ev, 10*ms)...)
+		v := x.Flush()
+		if len(v) == 0 || (v[0].Account != nil) != (latency > 0) {
+			t.Fatalf("a packet of %v: verdicts %+v", latency, v)
+		}
+		if a := v[0].Account; a != nil {
+			sum := time.Duration(0)
+			for i := range a.Terms {
+				sum += a.Terms[i].Time
+			}
+			if a.Late <= 0 || a.Late > latency || sum != a.Late || len(v[0].Timeline.Rows) == 0 {
+				t.Errorf("late by %v, terms of %v, %d rows; want at most %v, the same, some", a.Late, sum, len(v[0].Timeline.Rows), latency)
+			}
+		}
+	}
+}
+
 func TestALoopThatDissolves(t *testing.T) {
 	x := newRing(t, nil)
 	x.deliver(90*ms, x.all(x.request(1, 10*ms), 10*ms)...)

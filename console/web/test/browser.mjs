@@ -137,6 +137,8 @@ check('incident');
 
 // Its provenance graph, and the path of a culprit.
 await page.getByRole('region', { name: /^Provenance graph, [1-9]/ }).waitFor();
+await page.getByRole('region', { name: /^Timeline of the packet, [1-9]/ }).waitFor();
+await page.getByText(/(was late|is in flight and late) by /).first().waitFor();
 await accessible(page, 'incident');
 const urls = { incident: page.url() };
 if (shots) await pictures({ map: base + '#/map', ...urls, lab: base + '#/lab?kind=incast&node=h4' });

@@ -15,6 +15,7 @@ export type IncidentDetail = Schemas['IncidentDetail'];
 export type Participant = Schemas['Participant'];
 export type DiagnosisDetail = Schemas['DiagnosisDetail'];
 export type Graph = Schemas['Graph'];
+export type Timeline = Schemas['Timeline'];
 export type Flow = Schemas['Flow'];
 export type FlowRef = Schemas['FlowRef'];
 export type FlowDetail = Schemas['FlowDetail'];

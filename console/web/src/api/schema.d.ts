@@ -596,6 +596,46 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Account: {
+            /**
+             * Format: double
+             * @description Share of the lateness that has a known cause
+             */
+            explained_share: number;
+            in_flight: boolean;
+            /**
+             * Format: int64
+             * @description By how much the packet was late, or is so far if it is in flight
+             */
+            late_ns: number;
+            /** @description Longest first; they sum to the lateness, but for terms below a hundredth of it */
+            terms: components["schemas"]["AccountTerm"][];
+            /** @description The account as a sentence */
+            text: string;
+            /** @description What the account rests on */
+            timeline: components["schemas"]["Timeline"];
+        };
+        AccountTerm: {
+            /** @description Flows that contend, by share of the backlog */
+            culprits: components["schemas"]["Participant"][];
+            /** @enum {string} */
+            kind: "contention" | "host injection" | "deadlock" | "unexplained";
+            /** @description Port where the cause is; absent if unknown */
+            location?: components["schemas"]["PortRef"];
+            /** Format: int64 */
+            max_ns: number;
+            /**
+             * Format: int64
+             * @description What holds whatever the errors of the clocks
+             */
+            min_ns: number;
+            /** Format: int64 */
+            ns: number;
+            /** @description Paused ports from the packet's path to the location */
+            via: components["schemas"]["PortRef"][];
+            /** @description Why it is unexplained */
+            why?: string;
+        };
         Action: {
             /** @enum {string} */
             kind: "probe" | "mark" | "label-rate" | "poll" | "counter" | "other";
@@ -827,6 +867,8 @@ export interface components {
             victim: components["schemas"]["FlowRef"];
         };
         DiagnosisDetail: {
+            /** @description How long the late packet waited for which cause; absent if the host did not measure it */
+            account?: components["schemas"]["Account"];
             /** Format: int64 */
             analysis_ns: number;
             anomaly: string;
@@ -2519,6 +2561,15 @@ export interface components {
              */
             switches: number;
         };
+        Span: {
+            /**
+             * Format: int64
+             * @description Since the timeline began
+             */
+            from_ns: number;
+            /** Format: int64 */
+            to_ns: number;
+        };
         Stage: {
             /** Format: double */
             in_per_second: number;
@@ -2616,6 +2667,14 @@ export interface components {
              */
             oldest?: string;
         };
+        Timeline: {
+            /** Format: int64 */
+            length_ns: number;
+            /** @description The packet's path in order, then where pauses came from */
+            rows: components["schemas"]["TimelineRow"][];
+            /** @description The rows drawn in characters: █ paused, ░ congested, ▓ ▒ the same with the packet in it, * packet, ? no report */
+            text: string;
+        };
         TimelineEntry: {
             flow?: components["schemas"]["FlowRef"];
             /** @enum {string} */
@@ -2626,6 +2685,15 @@ export interface components {
             text: string;
             /** Format: date-time */
             time: string;
+        };
+        TimelineRow: {
+            congested: components["schemas"]["Span"][];
+            /** @description While the packet was in it */
+            packet: components["schemas"]["Span"][];
+            paused: components["schemas"]["Span"][];
+            port: components["schemas"]["PortRef"];
+            /** @description Its switch reported */
+            reported: boolean;
         };
         TokenFailures: {
             /** @description IPv4 address or IPv6 network of 64 bits */
