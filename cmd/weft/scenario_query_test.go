@@ -18,9 +18,7 @@ import (
 // queryScenario runs a command line on a scenario and decodes its JSON.
 func queryScenario[T any](t *testing.T, code int, args ...string) (v T) {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("left to the plain run")
-	}
+	race.LeaveToPlainRun(t)
 	var out, errs bytes.Buffer
 	if got := (&app{}).run(append(args, "--quiet", "-o", "json"), &out, &errs); got != code {
 		t.Fatalf("weft %q exits with %d; want %d\n%s%s", args, got, code, &out, &errs)
