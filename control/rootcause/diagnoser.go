@@ -255,6 +255,7 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		times.Analysis = d.cfg.Clock().Sub(start)
 	}
 	out = d.recheck(g)
+	kept := keptGraph{g, e.Memory() + g.IntervalMemory() + account.Memory() + timeline.Memory()}
 	repolled := false
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -262,11 +263,11 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		d.bursts.observe(v)
 		d.triggers.Observe(v)
 		if len(v.DeadlockCycle) > 0 {
-			if d.confirmedBefore(keptGraph{g, e.Memory() + g.IntervalMemory()}, v) {
+			if d.confirmedBefore(kept, v) {
 				out = append(out, *v)
 				continue
 			}
-			out = append(out, d.addUnconfirmed(unconfirmedCycle{*v, keptGraph{g, e.Memory() + g.IntervalMemory()}, now})...)
+			out = append(out, d.addUnconfirmed(unconfirmedCycle{*v, kept, now})...)
 		} else {
 			out = append(out, *v)
 		}

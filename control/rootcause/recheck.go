@@ -16,8 +16,8 @@ type unconfirmedCycle struct {
 	since model.Time
 }
 
-// keptGraph is a graph, and the memory of its intervals and of the reports that it
-// refers to.
+// keptGraph is a graph, and the memory of its intervals, of the reports that it refers
+// to and of the account that was made of them.
 type keptGraph struct {
 	graph *provenance.Graph
 	size  model.Bytes
