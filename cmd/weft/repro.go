@@ -19,9 +19,23 @@ import (
 
 // reproFlags are the flags of weft repro.
 type reproFlags struct {
-	seed  uint64
-	quick bool
-	out   string
+	seed   uint64
+	quick  bool
+	out    string
+	broken bool
+}
+
+// options returns the options of one measurement, whose progress is shown after
+// its name.
+func (f reproFlags) options(bar *progressBar, name string) claim.Options {
+	start := time.Now()
+	o := claim.Options{Seed: f.seed, Quick: f.quick, Progress: func(done float64, doing string) {
+		if bar.terminal {
+			fmt.Fprintf(bar.w, "\r%s  %.0f %%  %s  %v\x1b[K", name, 100*done, doing, time.Since(start).Round(time.Second))
+		}
+	}}
+	o.Report(0, "")
+	return o
 }
 
 func (a *app) reproCommand() *cobra.Command {
@@ -36,10 +50,14 @@ list, it lists the claims.
 The exit code is 1 if a claim failed or could not be measured. The same seed gives
 the same results, except for times, which depend on the machine.
 
+With --break, every claim is measured without each mechanism that it names, removed
+in the claim's laboratory, and must fail: the exit code is 1 if one still passes.
+
 Papers:
 `,
 		Example: `  weft repro list
   weft repro flowradar --quick
+  weft repro everflow-consistent --quick --break
   weft repro all --out plots -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && args[0] == "list" {
@@ -59,6 +77,9 @@ Papers:
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if f.broken {
+				return a.breakClaims(ctx, cmd, entries, f)
+			}
 			return a.measureClaims(ctx, cmd, entries, f)
 		},
 	}
@@ -72,6 +93,7 @@ Papers:
 	cmd.ValidArgs = append(cmd.ValidArgs, "list\tprint the claims", "all\tmeasure every claim")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed")
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes: under a minute per claim")
+	cmd.Flags().BoolVar(&f.broken, "break", false, "remove each mechanism that a claim names, and expect it to fail")
 	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) to this directory")
 	return cmd
 }
@@ -111,16 +133,7 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 	progress := newProgressBar(cmd.ErrOrStderr(), false)
 	failed := 0
 	for i, e := range entries {
-		start := time.Now()
-		o := claim.Options{Seed: f.seed, Quick: f.quick, Progress: func(done float64, doing string) {
-			if progress.terminal {
-				fmt.Fprintf(progress.w, "\r%d of %d  %s  %.0f %%  %s  %v\x1b[K", i+1, len(entries), e.ID, 100*done,
-					doing,
-					time.Since(start).Round(time.Second))
-			}
-		}}
-		o.Report(0, "")
-		r := repro.Run(ctx, e, o, f.out)
+		r := repro.Run(ctx, e, f.options(progress, fmt.Sprintf("%d of %d  %s", i+1, len(entries), e.ID)), f.out)
 		progress.clear()
 		if ctx.Err() != nil {
 			return fmt.Errorf("repro %s: %w", e.ID, context.Cause(ctx))

@@ -18,15 +18,23 @@ func mainInvented() {
 	os.Exit(a.run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// Mutations of the invented claims: one is noticed, one is not, one cannot run.
+var (
+	loaded = claim.Mutation{Name: "fair die", Removes: "the die is loaded and never shows six"}
+	silent = claim.Mutation{Name: "throws", Removes: "the die is not thrown"}
+	noCoin = claim.Mutation{Name: "coin", Removes: "there is no coin"}
+)
+
 func inventedPapers() []repro.Paper {
 	return []repro.Paper{
 		{Name: "dice", Title: "On Dice", Claims: []claim.Claim{
 			{
 				ID: "dice-six", Where: "section 1", Says: "a die shows six in one throw of six", Published: "16.7 %",
+				Mutations: []claim.Mutation{loaded, silent},
 				Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 					o.Report(0.5, "throwing")
 					rate, err := claim.Trials(ctx, o.Pick(60000, 600), o.Seed, func(rng *rand.Rand) (bool, error) {
-						return rng.IntN(6) == 5, nil
+						return rng.IntN(6) == 5 && !o.Without(loaded), nil
 					})
 					t := claim.Table{Title: "throws", Header: []string{"all", "sixes"}}
 					t.Row(fmt.Sprint(rate.Of), fmt.Sprint(rate.Hits))
@@ -47,6 +55,7 @@ func inventedPapers() []repro.Paper {
 		}},
 		{Name: "coins", Title: "On Coins", Claims: []claim.Claim{{
 			ID: "coins-edge", Where: "figure 3", Says: "a coin stands on its edge", Published: "once",
+			Mutations: []claim.Mutation{noCoin},
 			Run: func(context.Context, claim.Options) (claim.Result, error) {
 				return claim.Result{}, errors.New("toss coin: no coin")
 			},

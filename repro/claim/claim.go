@@ -19,6 +19,8 @@ type Claim struct {
 	// times. An error means that nothing could be measured; a claim that does
 	// not hold is no error, but a Result that did not pass.
 	Run func(ctx context.Context, o Options) (Result, error)
+	// Mutations are mechanisms without any of which Run must not pass.
+	Mutations []Mutation
 }
 
 // Options are the same for every claim.
@@ -28,6 +30,8 @@ type Options struct {
 	// Progress receives the share done, 0 to 1, and the current step. It may be
 	// nil and is called from one goroutine at a time.
 	Progress func(done float64, doing string)
+
+	removed string // the name of a mutation, whose mechanism is missing
 }
 
 // Report calls Progress, if there is one.

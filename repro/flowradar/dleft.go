@@ -16,6 +16,13 @@ var dleft = claim.Claim{
 	Says:      "in 2.74 MB a basic d-left table (d=4, L=1) loses this share of 100K and 152K flows, the recommended one (d=3, L=5) this",
 	Published: "basic 1.04 % and 10 %, recommended 0 % and 1.2 %",
 	Run:       runDLeft,
+	Mutations: []claim.Mutation{oneDLeftTable},
+}
+
+// oneDLeftTable leaves a flow a single bucket in place of the least loaded of several.
+var oneDLeftTable = claim.Mutation{
+	Name:    "several tables",
+	Removes: "a flow has one bucket in place of the least loaded of several",
 }
 
 // dleftBytes is the memory of the paper's comparison.
@@ -29,6 +36,11 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}{
 		{"basic", 4, 1, [2]float64{0.0104, 0.10}},
 		{"recommended", 3, 5, [2]float64{0, 0.012}},
+	}
+	if o.Without(oneDLeftTable) {
+		for i := range settings {
+			settings[i].tables = 1
+		}
 	}
 	sizes := [2]int{100_000, 152_000}
 	trials := o.Pick(100, 10)
