@@ -133,6 +133,9 @@ func (c Cause) String() string { return causes[c].Name }
 // MarshalText returns the cause's name.
 func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText parses the cause's name.
+func (c *Cause) UnmarshalText(b []byte) error { return parseName(c, b, causes[:], "cause") }
+
 // Title returns a headline's first words, such as "PFC storm".
 func (c Cause) Title() string { return causes[c].Title }
 

@@ -184,5 +184,8 @@ func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
 		e := &in.Timeline[i]
 		rows.row(t.clock(e.Time), e.Source, e.Text)
 	}
-	return rows.print(out)
+	if err := rows.print(out); err != nil {
+		return err
+	}
+	return printRunbook(out, in.Runbook)
 }

@@ -92,6 +92,8 @@ func TestQueryCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.says(`blackhole`, "incidents", "--cause", "blackhole")
+	found := asJSON[api.Page[api.Incident]](k, "incidents", "--cause", "blackhole")
+	k.says(`(?s)^runbook\n1\. compare the route to (10\.\S+) on leaf0 .*\(on leaf0\)\n   sonic    show ip route 10\.\S+\n   eos `, "incidents", found.Items[0].ID)
 	k.says(`^black hole +leaf0 .* confirmed$`, "flows", "--top", "1")
 
 	page := asJSON[api.FlowPage](k, "flows", "--top", "3", "--sort", "packets")

@@ -30,6 +30,7 @@ type Incident struct {
 type IncidentDetail struct {
 	Incident
 	IncidentBody
+	Runbook []RunbookStep `json:"runbook" doc:"What to do on which node, with the commands of its system"`
 }
 
 // IncidentBody is the Body of a record.Incident.
@@ -167,6 +168,7 @@ func (s *Server) incidentRoutes() {
 			if err := json.Unmarshal(r.Body, &d.IncidentBody); len(r.Body) > 0 && err != nil {
 				return d, fmt.Errorf("read body of incident %s: %w", r.ID, err)
 			}
+			d.Runbook = s.runbook(&d)
 			return d, nil
 		})
 }

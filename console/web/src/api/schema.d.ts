@@ -1618,6 +1618,8 @@ export interface components {
             related: string[];
             /** @description Recommended action */
             remedy: string;
+            /** @description What to do on which node, with the commands of its system */
+            runbook: components["schemas"]["RunbookStep"][];
             /** @description What happened, as text */
             sentence: string;
             /** @enum {string} */
@@ -2477,6 +2479,20 @@ export interface components {
             dst: string;
             next_hop: string;
             node: string;
+        };
+        RunbookCommand: {
+            lines: string[];
+            /** @enum {string} */
+            system: "sonic" | "eos" | "cumulus" | "linux";
+        };
+        RunbookStep: {
+            /** @description It changes what the node does; other steps only show something */
+            changes: boolean;
+            commands: components["schemas"]["RunbookCommand"][];
+            /** @description Where the commands are entered */
+            node: string;
+            /** @description What the step is for */
+            text: string;
         };
         ShareInterval: {
             /** Format: double */
