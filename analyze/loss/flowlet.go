@@ -37,6 +37,8 @@ const (
 	firstNow                      // and in none before
 	// provenLost: in every slot so far it was proven that no packet passed further.
 	provenLost
+	// moved: the flow left by another port and no slot has ended since without missing packets.
+	moved
 )
 
 // maxHops bounds the switches of a flowlet. A path through more is not one of a fabric.
@@ -78,6 +80,10 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 		h.packets += s.Packets
 		h.state |= seenNow
 		seen++
+		if h.out != s.Out {
+			h.out = s.Out
+			h.state |= moved
+		}
 		if h.state&hasUp == 0 {
 			if up, ok := t.upstream(m, path, n); ok {
 				h.up, h.upHop = up, -1
@@ -100,6 +106,9 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 	for i := range list {
 		h := &list[i]
 		t.noteMissing(h, m.Slot, t.after[i])
+		if h.packets <= t.after[i]+t.reported(h) {
+			h.state &^= moved
+		}
 		if h.state&provenLost != 0 && !(t.isLast(i) && t.provenLost(m, flow, key, h)) {
 			h.state &^= provenLost
 		}
@@ -226,11 +235,12 @@ func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 }
 
 // ambiguous reports whether some switch counted more packets than those its flow
-// came from. The path changed within the flowlet, or packets looped: which
-// counters correspond is not known, and their difference is not a loss.
+// came from, or sent the flow by another port while packets were missing. The path
+// changed within the flowlet, or packets looped: which counters correspond is not
+// known, nor where a difference arose.
 func (t *Tracker) ambiguous(list []hop) bool {
 	for i := range list {
-		if t.after[i] > list[i].packets {
+		if t.after[i] > list[i].packets || list[i].state&moved != 0 {
 			return true
 		}
 	}

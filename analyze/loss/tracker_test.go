@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -285,6 +286,47 @@ func TestGapsAreNoLosses(t *testing.T) {
 				t.Errorf("slot %d of switch %d is missing, and %s; want no loss", n, h.Node, events[0].Describe(l.routes.Fabric()))
 			}
 		}
+	}
+}
+
+// TestLossOfAMovedFlowHasNoPlace: a flow leaves its second switch by another port from
+// slot 3 on, and what took that port is lost. Packets of slot 2 may have taken either, so
+// no port is blamed for what is missing.
+func TestLossOfAMovedFlowHasNoPlace(t *testing.T) {
+	l := newLab(t)
+	hosts := l.routes.Fabric().Hosts()
+	key := l.key(hosts[0], hosts[15], 7)
+	path := l.path(t, key)
+	moved := slices.Clone(path)
+	for _, p := range l.routes.NextHops(path[1].Node, key.Dst) {
+		if p != path[1].Out {
+			moved[1].Out = p
+		}
+	}
+	if moved[1].Out == path[1].Out {
+		t.Fatal("the second switch has one port only; want ECMP")
+	}
+	for ms := range 60 {
+		at := model.Time(ms) * model.Time(time.Millisecond)
+		switch {
+		case ms < 25:
+			l.send(path, key, at, 10*time.Microsecond, len(path))
+		case ms < 50:
+			l.send(moved, key, at, 10*time.Microsecond, 1)
+		default:
+			l.send(path, key, at, 10*time.Microsecond, len(path))
+		}
+	}
+	_, events := track(t, l)
+	var sum uint64
+	for _, e := range events {
+		sum += e.Packets
+		if !e.WholePath {
+			t.Errorf("%s; want no place", e.Describe(l.routes.Fabric()))
+		}
+	}
+	if sum != 25 {
+		t.Errorf("%d packets lost in all events; want 25", sum)
 	}
 }
 

@@ -28,6 +28,8 @@ type hop struct {
 	reported uint64
 	// provenLost: in every slot so far it was proven that no packet passed further.
 	provenLost bool
+	// moved: the flow left by another port, and no slot has ended since without missing packets.
+	moved bool
 	// unreported are the ends of slots since clean, the last slot at whose end no
 	// packet was missing but reported losses. Missing packets are those in flight
 	// and lost ones.
@@ -69,6 +71,9 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 		h := &fl.hops[i]
 		h.last = s.Packets
 		h.packets += s.Packets
+		if h.out != s.Out {
+			h.out, h.moved = s.Out, true
+		}
 		if !h.hasUp {
 			h.up, h.hasUp = upstream(m, routes.Fabric(), trail, n)
 		}
@@ -82,6 +87,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 	for i := range fl.hops {
 		h := &fl.hops[i]
 		h.noteMissing(m.Slot, fl.downstreamPackets(i))
+		h.moved = h.moved && h.packets > fl.downstreamPackets(i)+h.reported
 		h.provenLost = h.provenLost && fl.isLastHop(i) && provenLost(m, key, h, routes)
 	}
 	return len(trail.Hops) > 0
@@ -241,11 +247,12 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 }
 
 // ambiguous reports whether some switch counted more packets than those its flow
-// came from. The path changed within the flowlet, or packets looped: which
-// counters correspond is not known, and their difference is not a loss.
+// came from, or sent the flow by another port while packets were missing. The path
+// changed within the flowlet, or packets looped: which counters correspond is not
+// known, nor where a difference arose.
 func (fl *flowlet) ambiguous() bool {
 	for i := range fl.hops {
-		if fl.downstreamPackets(i) > fl.hops[i].packets {
+		if fl.downstreamPackets(i) > fl.hops[i].packets || fl.hops[i].moved {
 			return true
 		}
 	}
