@@ -5,8 +5,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/claim/claimtest"
 )
+
+// Every claim fails without what it is about.
+func TestMutations(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	claimtest.MutationsFail(t, Claims())
+}
 
 // Claims that take little time hold, give the same result twice, and have a table
 // and a plot.
@@ -32,7 +40,7 @@ func TestClaims(t *testing.T) {
 // The lab finds nothing in a healthy fabric and something in a faulty one.
 func TestLabJudges(t *testing.T) {
 	for _, tr := range []faultCase{troubles[0], troubles[2]} {
-		hit, named, others, err := runFaultCase(t.Context(), tr, 60, 5, 0.1)
+		hit, named, others, err := runFaultCase(t.Context(), tr, faultRun{flows: 60, seed: 5, loss: 0.1, upper: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +53,7 @@ func TestLabJudges(t *testing.T) {
 // Probes distinguish the four kinds of packet loss.
 func TestProbesTell(t *testing.T) {
 	for _, kind := range droppedBy {
-		got, at, err := probeDrops(t.Context(), kind, 0, 3)
+		got, at, err := probeDrops(t.Context(), kind, 0, 40, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

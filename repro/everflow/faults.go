@@ -71,6 +71,7 @@ var faults = claim.Claim{
 	ID: "everflow-faults", Where: "section 4.1, packet trace",
 	Says:      "complete traces show loops, by a device that appears twice, and drops, by a last hop that is not where the destination is attached",
 	Published: "both are found",
+	Mutations: []claim.Mutation{upperMirrors},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		trials := o.Pick(40, 5)
 		res := claim.Result{Pass: true, Notes: []string{
@@ -90,7 +91,9 @@ var faults = claim.Claim{
 			hits, ok, wrong := 0, 0, 0
 			for trial := range trials {
 				o.Report(float64(i*trials+trial)/float64(trials*len(troubles)), tr.name)
-				hit, named, others, err := runFaultCase(ctx, tr, 200, o.Seed+uint64(1000*i+trial), 0.1*float64(trial%2))
+				hit, named, others, err := runFaultCase(ctx, tr, faultRun{
+					flows: 200, seed: o.Seed + uint64(1000*i+trial), loss: 0.1 * float64(trial%2), upper: !o.Without(upperMirrors),
+				})
 				if err != nil {
 					return res, err
 				}
@@ -115,19 +118,30 @@ var faults = claim.Claim{
 // not count.
 const minAffectedPackets = 20
 
+// faultRun configures one run of a fault.
+type faultRun struct {
+	flows int
+	seed  uint64
+	loss  float64 // of mirrors
+	upper bool    // leaves and spines mirror, too
+}
+
 // runFaultCase runs one fault, and reports whether it affected packets, whether it
 // was found, and how many findings are about something else.
-func runFaultCase(ctx context.Context, tr faultCase, flows int, seed uint64, loss float64) (hit, named bool,
-	others int, err error,
-) {
+func runFaultCase(ctx context.Context, tr faultCase, run faultRun) (hit, named bool, others int, err error) {
 	l, err := newLab(setup{
-		seed: seed, loss: loss,
-		mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
+		seed: run.seed, loss: run.loss,
+		mirrors: func(id model.NodeID, c *mirror.Config) {
+			c.SampleOneIn = 1
+			if id >= firstLeaf && !run.upper {
+				c.SampleOneIn, c.TCPFlags, c.Protocol = 0, false, false
+			}
+		},
 	})
 	if err != nil {
 		return false, false, 0, err
 	}
-	if err := l.addFlows(flows); err != nil {
+	if err := l.addFlows(run.flows); err != nil {
 		return false, false, 0, err
 	}
 	var at []model.NodeID
@@ -159,6 +173,7 @@ var storage = claim.Claim{
 	ID: "everflow-storage", Where: "section 4.1, packet trace",
 	Says:      "only traces that are abnormal, marked or of protocols are stored; the vast majority is aggregated into counters",
 	Published: "the vast majority of traces",
+	Mutations: []claim.Mutation{aggregation},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
 			"a fat-tree of 16 hosts in which one wire loses packets; each kept trace is stored as analyzers keep it, and counters every 10 s, 300 bytes for each link, whatever their values",
@@ -177,7 +192,7 @@ var storage = claim.Claim{
 			o.Report(float64(i)/float64(len(rates)), fmt.Sprintf("%v %% lost", loss))
 			bytes := uint64(0)
 			l, err := newLab(setup{
-				seed:    o.Seed,
+				seed: o.Seed, keepAll: o.Without(aggregation),
 				mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }, seen: func(_ model.Time,
 					m *wire.Mirror,
 				) {

@@ -31,6 +31,7 @@ type setup struct {
 	mirrors func(id model.NodeID, c *mirror.Config)
 	loss    float64       // of mirrors
 	linger  time.Duration // how long reports wait for each other
+	keepAll bool          // the controller keeps every trace
 	// seen receives every mirror as it arrives, closed every trace as it closes.
 	seen   func(at model.Time, m *wire.Mirror)
 	closed func(t *trace.Trace)
@@ -62,7 +63,7 @@ func newLab(s setup) (*lab, error) {
 	}
 	watch := tracewatch.DefaultConfig(l.Intent())
 	watch.Trace.CloseAfter, watch.Trace.RouteSettle = time.Millisecond, time.Millisecond
-	watch.Period, watch.Window, watch.KeepAll = time.Second, 0, s.closed != nil
+	watch.Period, watch.Window, watch.KeepAll = time.Second, 0, s.keepAll || s.closed != nil
 	if l.Watch, err = tracewatch.New(watch, nil, tracewatch.Output{Trace: s.closed}); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,12 @@ var dropKinds = claim.Claim{
 	ID: "everflow-drop-kinds", Where: "section 3.2, guided probing, figure 1",
 	Says:      "a trace that ends at a switch does not show whether the drop is over or persists, nor whether it is random or a blackhole for certain 5-tuples; copies and variations of the packet, injected as probes, do",
 	Published: "probes show it",
+	Mutations: []claim.Mutation{copiesOfProbes},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		trials := o.Pick(25, 4)
+		trials, copies := o.Pick(25, 4), uint32(40)
+		if o.Without(copiesOfProbes) {
+			copies = 1
+		}
 		res := claim.Result{Notes: []string{
 			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its path that drops packets, 40 probes of each pattern injected at the flow's first switch", trials),
 			"passes when kind and switch are right in all trials in which no mirror is lost; the paper does not consider lost mirrors; the effect of losing a tenth of them is shown beside it: a probe whose mirrors are lost looks lost itself",
@@ -77,7 +81,7 @@ var dropKinds = claim.Claim{
 				kinds, locations, both := 0, 0, 0
 				for trial := range trials {
 					o.Report(float64((2*i+lossy)*trials+trial)/float64(2*trials*len(droppedBy)), kind.name)
-					got, at, err := probeDrops(ctx, kind, loss, o.Seed+uint64(1000*i+trial))
+					got, at, err := probeDrops(ctx, kind, loss, copies, o.Seed+uint64(1000*i+trial))
 					if err != nil {
 						return res, err
 					}
@@ -99,7 +103,9 @@ var dropKinds = claim.Claim{
 }
 
 // probeDrops injects a fault into a switch on a flow's path and probes the flow.
-func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
+func probeDrops(ctx context.Context, kind dropKind, loss float64, copies uint32, seed uint64) (probe.DropAnswer,
+	model.NodeID, error,
+) {
 	var scheduler *probe.Scheduler
 	l, err := newLab(setup{
 		seed: seed, loss: loss, linger: 20 * time.Microsecond,
@@ -128,7 +134,7 @@ func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (
 		return probe.DropAnswer{}, 0, err
 	}
 	l.Run(2 * ms)
-	q, err := scheduler.Drops(l.Now().Model(), key, nil, 40)
+	q, err := scheduler.Drops(l.Now().Model(), key, nil, copies)
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
@@ -146,6 +152,7 @@ var linkLatency = claim.Claim{
 	ID: "everflow-link-latency", Where: "sections 3.1 and 3.2, figure 2",
 	Says:      "mirrors of two switches do not show the latency of the link between them, because their paths to the analyzer differ; a probe that travels S1, S2, S1 does, even by arrivals at the analyzer if switches have no timestamps",
 	Published: "the difference of arrivals equals the round trip",
+	Mutations: []claim.Mutation{roundTrip},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Pass: true, Notes: []string{
 			"a link at 30 % load in both directions; clocks of its switches are 10 ms apart and drift; mirrors take 100 to 120 µs to the analyzer, each datagram by itself",
@@ -159,6 +166,9 @@ var linkLatency = claim.Claim{
 			guided, truth, passive, err := probeLink(ctx, o.Seed, uint32(o.Pick(1000, 400)), stamps)
 			if err != nil {
 				return res, err
+			}
+			if o.Without(roundTrip) {
+				guided = truth + 2*passive[1].off
 			}
 			if i == 0 {
 				for j, name := range []string{"passive, arrivals at the analyzer", "passive, clocks of both switches"} {

@@ -29,6 +29,8 @@ type sharing struct {
 	of     map[packetID]map[uint32]bool // analyzers that get mirrors of a packet
 	load   []uint64                     // mirrors of each analyzer
 	byKey  func(p *packet.Packet) *model.FlowKey
+	inTurn bool // to the analyzers one after the other, whatever the key
+	next   uint32
 	parsed packet.Packet
 }
 
@@ -47,6 +49,10 @@ func (s *sharing) addMirror(m *wire.Mirror) {
 		s.of[id] = map[uint32]bool{}
 	}
 	at := wire.Shard(s.byKey(p), uint32(len(s.load)))
+	if s.inTurn {
+		at = s.next % uint32(len(s.load))
+		s.next++
+	}
 	s.of[id][at] = true
 	s.load[at]++
 }
@@ -78,6 +84,7 @@ var reshuffle = claim.Claim{
 	ID: "everflow-reshuffle", Where: "sections 3.2 and 4.1",
 	Says:      "mirrors of the same 5-tuple come to the same analyzer, whatever the number of analyzers, and their load is balanced",
 	Published: "the same analyzer; balanced",
+	Mutations: []claim.Mutation{flowHash},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Pass: true, Notes: []string{
 			"every packet of flows of 20 to 60 KB is mirrored; passes when all packets have their mirrors at one analyzer, and the busiest of up to 16 has at most twice the mean: with few flows for each, some are busier by chance",
@@ -85,7 +92,9 @@ var reshuffle = claim.Claim{
 		sizes := []int{2, 4, 16, 64, 256}
 		var all []*sharing
 		for _, n := range sizes {
-			all = append(all, newSharing(n, innermost))
+			s := newSharing(n, innermost)
+			s.inTurn = o.Without(flowHash)
+			all = append(all, s)
 		}
 		l, err := newLab(setup{
 			seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
@@ -165,6 +174,7 @@ var inner = claim.Claim{
 	ID: "everflow-inner-header", Where: "sections 3.2 and 4.1, figure 3",
 	Says:      "a load balancer's tunnel breaks traces in two, unless switches match and the reshuffler hashes the inner header: then the whole path from the source to the backend is one trace",
 	Published: "the complete path",
+	Mutations: []claim.Mutation{innerHash},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
 			"TCP connections of four clients to a virtual address, by one mux to four backends, all packets mirrored; complete means seen from the client's rack to the mux and in the tunnel to the backend's rack, by one analyzer",
@@ -176,6 +186,9 @@ var inner = claim.Claim{
 		}
 		const analyzers = 16
 		byInner, byOuter := newSharing(analyzers, innermost), newSharing(analyzers, outermost)
+		if o.Without(innerHash) {
+			byInner.byKey = outermost
+		}
 		var whole, of uint64
 		l, err := newLab(setup{
 			fabric: f, seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },

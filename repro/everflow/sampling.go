@@ -23,6 +23,7 @@ var everyFlow = claim.Claim{
 	ID: "everflow-every-flow", Where: "section 3.2, match and mirror",
 	Says:      "one packet in n misses many small flows where sizes are skewed; mirrors of SYN, FIN and RST trace every TCP flow",
 	Published: "every TCP flow; a sample is biased to large ones",
+	Mutations: []claim.Mutation{flagMirrors},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		flows := o.Pick(1500, 300)
 		res := claim.Result{Notes: []string{
@@ -40,6 +41,9 @@ var everyFlow = claim.Claim{
 			seen := map[model.FlowKey]bool{}
 			l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) {
 				c.Protocol, c.TCPFlags, c.SampleOneIn = false, side == 1, uint32(100*(1-side))
+				if o.Without(flagMirrors) {
+					c.TCPFlags, c.SampleOneIn = false, 100
+				}
 			}, closed: func(t *trace.Trace) {
 				if t.End == trace.Arrived && t.MirrorsLost == 0 {
 					seen[t.Key] = true
@@ -109,6 +113,7 @@ var consistent = claim.Claim{
 	ID: "everflow-consistent", Where: "section 3.2, footnote 2",
 	Says:      "all switches sample the same packets, so that a sampled packet is traced completely; with sFlow, where each switch samples independently, it hardly ever is",
 	Published: "the same set at all switches",
+	Mutations: []claim.Mutation{commonSeed},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
 			"flows of RDMA, TCP and UDP, IPv4 and IPv6, in a fat-tree of 16 hosts; complete means that every switch of the path mirrored the packet. UDP packets without IPID that are equal in all hashed fields are sampled together",
@@ -131,7 +136,7 @@ var consistent = claim.Claim{
 				intent := &labRoutes{}
 				l, err := newLab(setup{seed: o.Seed, mirrors: func(id model.NodeID, c *mirror.Config) {
 					c.TCPFlags, c.Protocol, c.SampleOneIn = false, false, every
-					if side == 1 {
+					if side == 1 || o.Without(commonSeed) {
 						c.Seed = uint64(id) + 1
 					}
 				}, closed: func(t *trace.Trace) {
