@@ -3,6 +3,7 @@ package paths
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/internal/routecache"
 	"github.com/weft-telemetry/weft/model"
@@ -15,6 +16,10 @@ type Config struct {
 	// MinPackets is how many packets of a flow must be missing for its path to
 	// count as stopped: fewer may be ordinary loss, which analyze/loss counts.
 	MinPackets uint64
+	// ClockError is how far the clocks of any two switches may differ, as PTP bounds
+	// it. Where it is known, counters of the slot in which a fault starts may prove
+	// it; 0: not known, up to a slot, and a fault is confirmed one slot later.
+	ClockError time.Duration
 	// Ports are those of the fabric, if others use them too; nil: its own.
 	Ports *Ports
 }
@@ -109,12 +114,18 @@ func (d *Detector) examineFlow(m, last *Map, i int) {
 		d.evaluateLoop(&f, last, t)
 		return
 	}
-	if loop := d.loopByCounters(&f, last, t); loop != nil {
-		d.part.addFinding(Finding{Kind: Loop, Slot: m.Slot, At: model.Port{Node: loop[0]}, Switches: loop}, f.key, m.Place(i))
+	if loop, proven := d.loopByCounters(&f, last, t); loop != nil {
+		d.part.addFinding(Finding{
+			Kind: Loop, Slot: m.Slot, Confirmed: proven, At: model.Port{Node: loop[0]}, Switches: loop,
+		}, f.key, m.Place(i))
 		return
 	}
-	if at, next, hasNext, stops := d.findStop(&f, t); stops && d.stoppedSuddenly(last, &f, at, next, hasNext) {
-		d.part.addFinding(Finding{Kind: BlackHole, Slot: m.Slot, At: at, Next: next, HasNext: hasNext}, f.key, m.Place(i))
+	if at, next, hasNext, stops := d.findStop(&f, t); stops {
+		if suddenly, proven := d.stoppedSuddenly(last, &f, at, next, hasNext); suddenly {
+			d.part.addFinding(Finding{
+				Kind: BlackHole, Slot: m.Slot, Confirmed: proven, At: at, Next: next, HasNext: hasNext,
+			}, f.key, m.Place(i))
+		}
 	}
 }
 
@@ -248,10 +259,11 @@ func (d *Detector) provenLost(f *flowIn, next model.Port, hasNext bool) bool {
 
 // stoppedSuddenly reports whether a flow that stops in this slot passed in the
 // last one and continues at about the same rate, so that its packets are not
-// just the first ones, still in flight.
-func (d *Detector) stoppedSuddenly(last *Map, f *flowIn, at, next model.Port, hasNext bool) bool {
+// just the first ones, still in flight. It is proven if packets of the last slot
+// already did not pass: no packet is in flight for a whole slot.
+func (d *Detector) stoppedSuddenly(last *Map, f *flowIn, at, next model.Port, hasNext bool) (stops, proven bool) {
 	if last == nil {
-		return false
+		return false, false
 	}
 	earlier := f.in(last)
 	was, ran := earlier.at(at.Node)
@@ -263,11 +275,24 @@ func (d *Detector) stoppedSuddenly(last *Map, f *flowIn, at, next model.Port, ha
 		}
 	}
 	if !hasNext {
-		return false
+		return false, false
 	}
-	_, passed := earlier.at(next.Node)
+	arrived, passed := earlier.at(next.Node)
 	is, _ := f.at(at.Node)
-	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
+	stops = ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
+	if !stops || d.cfg.ClockError == 0 || !was.Exact || !arrived.Exact || was.Packets <= arrived.Packets ||
+		was.Packets-arrived.Packets+is.Packets < d.cfg.MinPackets {
+		return stops, false
+	}
+	// A packet at the start of the last slot may have arrived in the one before, by
+	// clocks that differ a little: then it is not missing over both slots.
+	if d.maps[0] == nil {
+		return stops, false
+	}
+	then := f.in(d.maps[0])
+	sent, _ := then.at(at.Node)
+	got, _ := then.at(next.Node)
+	return stops, was.Packets+sent.Packets > arrived.Packets+got.Packets
 }
 
 // findMisrouted finds the switches that sent a flow through a port that is on no

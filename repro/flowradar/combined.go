@@ -16,6 +16,7 @@ var combined = claim.Claim{
 	Says:      "a counting table that doubles as flow filter needs far more memory than separate ones: sized for decoding alone, it mistakes new flows for known ones",
 	Published: "far more memory; more than 99.9 % false positives at k_c = 3 and 1.24 cells per flow",
 	Run:       runCombined,
+	Mutations: []claim.Mutation{doublesAsFilter},
 }
 
 func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -26,12 +27,15 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 		success = 0.999
 	)
 	trials := o.Pick(1000, 50)
+	if o.Broken() {
+		trials = 2
+	}
 	var missed, last atomic.Int64
 	clean, err := claim.Trials(ctx, trials, o.Seed, func(rng *rand.Rand) (bool, error) {
 		table := peer.NewCombined(3, flows*124/100, rng.Uint64())
 		ok := true
 		for i, k := range randomKeys(rng, flows) {
-			if !table.Add(&k) {
+			if !table.Add(&k) && !o.Without(doublesAsFilter) {
 				ok = false
 				missed.Add(1)
 				if i >= flows-100 {

@@ -19,12 +19,6 @@ var dleft = claim.Claim{
 	Mutations: []claim.Mutation{oneDLeftTable},
 }
 
-// oneDLeftTable leaves a flow a single bucket in place of the least loaded of several.
-var oneDLeftTable = claim.Mutation{
-	Name:    "several tables",
-	Removes: "a flow has one bucket in place of the least loaded of several",
-}
-
 // dleftBytes is the memory of the paper's comparison.
 const dleftBytes = 2_740_000
 

@@ -18,24 +18,22 @@ var lossDelay = claim.Claim{
 	Says:      "on web-search traffic with incast, comparing the counters of flowlets at successive switches finds this share of losses within 20 ms and within 50 ms",
 	Published: "more than 57 % and more than 99 %",
 	Run:       runLossDelay,
+	Mutations: []claim.Mutation{outgoingCounters},
 }
 
-// verdictLoad is the background load of the verdict. The paper gives no load. It
-// says that 40 % of background flows or more come 10 ms or more after the last,
-// which holds here up to 12 %; with more load, flowlets last longer, and their
-// losses are found later.
-const verdictLoad = 0.05
-
 func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
-	loads := []float64{verdictLoad, 0.1, 0.2}
+	loads := []float64{0.05, 0.1, 0.2, 0.3}
 	span := 100 * time.Millisecond
-	if o.Quick {
-		loads, span = loads[:1], 30*time.Millisecond
+	switch {
+	case o.Broken():
+		loads, span = loads[:1], 10*time.Millisecond
+	case o.Quick:
+		loads, span = loads[:2], 30*time.Millisecond
 	}
-	res := claim.Result{Notes: []string{
+	res := claim.Result{Pass: true, Notes: []string{
 		"fat-tree k=8, 10 Gb/s, TCP with a least timeout of 200 ms, queues of 150 KB, slots of 10 ms; switches count incoming and outgoing packets separately, so that drops at the first and at the last switch are found, too",
 		"a delay runs from the drop in the simulator to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
-		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; the verdict is on a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
+		"the paper gives neither the load of background flows nor the size of answers, here 20 KB: it says that 40 % of background flows come 10 ms or more after the last, which holds here up to a load of 12 %. The more load, the longer flowlets last, and a loss is found when its flowlet ends; passes when the published shares are reached at every load, and at most one in 100 losses is reported in excess",
 	}}
 	t := claim.Table{
 		Title: "losses found",
@@ -55,7 +53,7 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}); err != nil {
 			return res, err
 		}
-		f, err := w.matchLosses()
+		f, err := w.matchLosses(o)
 		if err != nil {
 			return res, err
 		}
@@ -63,9 +61,7 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		short, longest := f.flowlets()
 		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", separator(i), percent(in20), percent(in50),
 			100*share)
-		if share == verdictLoad {
-			res.Pass = in20 > 0.57 && in50 > 0.99 && f.excess*100 <= f.drops
-		}
+		res.Pass = res.Pass && in20 > 0.57 && in50 > 0.99 && f.excess*100 <= f.drops
 		t.Row(fmt.Sprintf("%.0f %%", 100*share), fmt.Sprint(f.drops),
 			percent(float64(len(f.delays))/float64(f.drops)), fmt.Sprint(f.excess),
 			percent(in20), percent(in50), percent(short), fmt.Sprintf("%d ms", longest))
@@ -114,7 +110,7 @@ type flowAtSwitch struct {
 
 // matchLosses feeds the flowsets to trackers and matches the losses they report
 // with the drops of the run, by flow and switch, the oldest first.
-func (w *webSearch) matchLosses() (*lossFound, error) {
+func (w *webSearch) matchLosses(o claim.Options) (*lossFound, error) {
 	f := &lossFound{}
 	open := map[flowAtSwitch][]model.Time{}
 	for _, d := range w.truth.Drops() {
@@ -128,6 +124,9 @@ func (w *webSearch) matchLosses() (*lossFound, error) {
 		feed  *feed
 		first bool
 	}{{w.outgoing, false}, {w.incoming, true}} {
+		if o.Without(outgoingCounters) && !side.first {
+			continue
+		}
 		maps, err := w.maps(side.feed)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ var memorySingle = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runMemory(ctx, o, []int{100_000}, 100_000, 2.88e6)
 	},
+	Mutations: []claim.Mutation{severalCells},
 }
 
 var memoryRange = claim.Claim{
@@ -27,6 +28,7 @@ var memoryRange = claim.Claim{
 		sizes := []int{1_000, 10_000, 100_000, 1_000_000}
 		return runMemory(ctx, o, sizes, 1_000_000, 29.7e6)
 	},
+	Mutations: []claim.Mutation{severalCells},
 }
 
 // runMemory plans flowsets for numbers of flows, fills and decodes many of each,
@@ -34,18 +36,23 @@ var memoryRange = claim.Claim{
 func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, published float64) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
 		"memory of filter and cells; cells of 18 bytes as in the paper's prototype (13 of key, 1 of flow count, 4 of packet count); Weft's own cells also count bytes and carry ports",
-		"success: every flow of the flowset is decoded, with its count; passes when the memory is at most the published one and 99 % is within the 95 % confidence of the rate, or below",
+		"success: every flow of the flowset is decoded, with its count; passes when the memory is at most the published one and 99 % or more of the flowsets decode",
+		"planned for 99.9 %, which still fits into the published memory: a plan for 99 % would be below it in every second run",
 	}}
-	t := claim.Table{Title: "planned for 99 %", Header: []string{
+	t := claim.Table{Title: "planned for 99.9 %", Header: []string{
 		"flows", "k_c", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow, perfect hash", "decoded",
 	}}
 	var xs, mine, theirs []float64
 	for i, n := range sizes {
-		plan, err := flowset.Plan(n, 0.99, flowset.Single)
+		plan, err := flowset.Plan(n, 0.999, flowset.Single)
 		if err != nil {
 			return res, err
 		}
 		trials := o.Pick(1000, min(200, max(2_000_000/n, 4)))
+		if o.Without(severalCells) {
+			plan.TableCells *= uint32(plan.Tables)
+			plan.Tables, trials = 1, 4
+		}
 		rate, err := claim.Trials(ctx, trials, o.Seed, singleTrial(plan.Geometry, n), func(share float64) {
 			o.Report((float64(i)+share)/float64(len(sizes)), fmt.Sprintf("flowsets of %d flows", n))
 		})
@@ -53,9 +60,8 @@ func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, pu
 			return res, err
 		}
 		memory := float64(plan.Memory(prototypeLayout))
-		_, high := rate.Interval()
-		res.Pass = res.Pass && high >= 0.99
-		if n == judged {
+		res.Pass = res.Pass && rate.Share() >= 0.99
+		if n == judged || o.Broken() {
 			res.Pass = res.Pass && memory <= published
 			res.Measured = fmt.Sprintf("%s; %s of flowsets decode", megabytes(memory), rate)
 		}
@@ -64,6 +70,9 @@ func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, pu
 			megabytes(memory), megabytes(float64(plan.Memory(flowset.Layout4))), megabytes(float64(peer.NetFlowBytes(n, true))), rate.String())
 		xs, mine, theirs = append(xs, float64(n)), append(mine, memory/1e6), append(theirs,
 			float64(peer.NetFlowBytes(n, true))/1e6)
+		if o.Broken() && !res.Pass {
+			break
+		}
 	}
 	res.Tables = []claim.Table{t}
 	res.Plots = []claim.Plot{{Chart: plot.Chart{

@@ -18,6 +18,7 @@ var memoryNet = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runMemoryNet(ctx, o, []fabricSize{{100_000, o.Pick(8, 4), o.Pick(1000, 20)}}, 2.36e6)
 	},
+	Mutations: []claim.Mutation{neighbours},
 }
 
 var memoryRangeNet = claim.Claim{
@@ -32,6 +33,7 @@ var memoryRangeNet = claim.Claim{
 			},
 		}, 24.8e6)
 	},
+	Mutations: []claim.Mutation{neighbours},
 }
 
 // fabricSize is the flows at every switch, the k of the fat-tree, and the number of
@@ -43,23 +45,26 @@ type fabricSize struct{ flows, k, flowsets int }
 func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, published float64) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
 		"success: all flows of the flowset, each with its exact count; one flow in 50 has a packet more or less at the next switch, because of packets in flight",
-		"the plan allows one flowset in 1,000 whose filter mistakes a flow for a known one; it counts as a failure",
+		"a flowset whose filter mistakes a flow for a known one counts as a failure",
 		"no knowledge of routes; cells of 18 bytes as in the paper's prototype",
-		"passes when the memory is at most the published one and 99 % is within the 95 % confidence of every rate, or below",
+		"passes when the memory is at most the published one and 99 % or more of the flowsets of every size decode; planned for 99.5 %, which still fits into the published memory",
 	}}
-	t := claim.Table{Title: "flows at every switch of a fat-tree, planned for 99 %", Header: []string{
+	t := claim.Table{Title: "flows at every switch of a fat-tree, planned for 99.5 %", Header: []string{
 		"flows", "k", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow", "all flows of the table", "all flows, exact counts", "filter hid a flow",
 	}}
 	var xs, mine, theirs []float64
+	if o.Broken() {
+		sizes = []fabricSize{{1_000, 4, 20}}
+	}
 	for i, size := range sizes {
-		plan, err := flowset.Plan(size.flows, 0.99, flowset.Net)
+		plan, err := flowset.Plan(size.flows, 0.995, flowset.Net)
 		if err != nil {
 			return res, err
 		}
 		row := []string{"not decoded", "", ""}
 		decoded := "not decoded with --quick"
 		if size.flowsets > 0 {
-			r, err := netDecode(ctx, o.Seed, size.k, size.flows, size.flowsets, plan.Geometry, flows.Options{},
+			r, err := netDecode(ctx, o, netRun{size.k, size.flows, size.flowsets, plan.Geometry, flows.Options{}},
 				func(done float64) {
 					o.Report((float64(i)+done)/float64(len(sizes)),
 						fmt.Sprintf("fabrics with %d flows per switch", size.flows))
@@ -67,10 +72,9 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 			if err != nil {
 				return res, err
 			}
-			_, high := r.all().Interval()
-			res.Pass = res.Pass && high >= 0.99
-			row = []string{r.flows.String(), r.all().String(), r.hidden.String()}
-			decoded = r.all().String() + " of flowsets decode"
+			res.Pass = res.Pass && r.counts.Share() >= 0.99
+			row = []string{r.flows.String(), r.counts.String(), r.hidden.String()}
+			decoded = r.counts.String() + " of flowsets decode"
 		}
 		memory, perfect := float64(plan.Memory(prototypeLayout)), float64(peer.NetFlowBytes(size.flows, true))
 		t.Row(append([]string{
@@ -102,6 +106,7 @@ var moreFlows = claim.Claim{
 	Says:      "in the memory that lets 99 % of flowsets decode by themselves, decoding with neighbours handles this many more flows",
 	Published: "26.6 to 30 % more",
 	Run:       runMoreFlows,
+	Mutations: []claim.Mutation{neighbours},
 }
 
 func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -116,17 +121,20 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 	if o.Quick {
 		sizes = sizes[:2]
 	}
+	if o.Broken() {
+		sizes = sizes[:1]
+	}
 	res := claim.Result{Pass: true, Notes: []string{
 		"tables of four sub-tables; success: all flows with exact counts; k=8 fat-tree, no knowledge of routes",
-		"the filter is that of the expected number of flows: with more it sometimes mistakes a flow for a known one; such flowsets are counted in the last column and not in the others",
-		"passes when 26.6 % more decode at every size: 99 % is within the 95 % confidence of the rate, or below",
+		"the filter is made for the most flows of a size, in both cases, so that the memory is the same; a flowset whose filter mistakes a flow for a known one counts as a failure",
+		"passes when 99 % or more of the flowsets decode with 26.6 % more flows, at every size",
 	}}
 	t := claim.Table{Title: "flowsets decoded", Header: []string{
 		"expected flows", "cells per flow", "by themselves", "flows", "more", "with neighbours", "flows alone", "filter hid a flow",
 	}}
 	var xs, ys []float64
 	for i, size := range sizes {
-		g, err := paperGeometry(size.expected)
+		g, err := paperGeometry(size.expected, int(float64(size.expected)*size.more[len(size.more)-1]))
 		if err != nil {
 			return res, err
 		}
@@ -137,14 +145,14 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 		best := 0.0
 		for j, factor := range size.more {
 			n := int(float64(size.expected) * factor)
-			r, err := netDecode(ctx, o.Seed, 8, n, o.Pick(1000, 80), g, flows.Options{}, func(done float64) {
+			r, err := netDecode(ctx, o, netRun{8, n, o.Pick(1000, 80), g, flows.Options{}}, func(done float64) {
 				o.Report((float64(i)+(float64(j)+done)/float64(len(size.more)))/float64(len(sizes)),
 					fmt.Sprintf("%d flows", n))
 			})
 			if err != nil {
 				return res, err
 			}
-			if _, high := r.counts.Interval(); high >= 0.99 {
+			if r.counts.Share() >= 0.99 {
 				best = factor
 			}
 			t.Row(fmt.Sprint(size.expected), fmt.Sprintf("%.3f", float64(g.Cells())/float64(size.expected)),

@@ -12,9 +12,10 @@ import (
 
 var decodeTime = claim.Claim{
 	ID: "flowradar-decode-time", Where: "section 5.1, figures 6 and 7",
-	Says:      "in memory for 100K flows, decoding takes this long per flowset at 100K, 101K and 126.8K flows; most of it is spent on counters, and finding the 126.8K flows takes little of it",
+	Says:      "in memory for 100K flows, decoding takes this long per flowset at 100K, 101K and 126.8K flows, and finding the 126.8K flows without their counters this long",
 	Published: "10 ms, 283 ms, 3275 ms; flows alone 135 ms",
 	Run:       runDecodeTime,
+	Mutations: []claim.Mutation{neighbours},
 }
 
 // timeNote is the note of all claims about time.
@@ -22,7 +23,7 @@ const timeNote = "the paper's figures are from cores of 3.6 GHz, these are CPU t
 
 func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 	expected := 100_000
-	g, err := paperGeometry(expected)
+	g, err := paperGeometry(expected, 126_800)
 	if err != nil {
 		return claim.Result{}, err
 	}
@@ -37,10 +38,14 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 		{126_800, false, 3275 * time.Millisecond},
 		{126_800, true, 135 * time.Millisecond},
 	}
+	if o.Broken() {
+		steps = steps[1:2]
+	}
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("mean over all flowsets of one slot of a fat-tree with k=%d, without knowledge of routes", k),
 		"100K flows are decoded by each flowset alone, as the paper does it",
 		timeNote,
+		"in the paper most of the time is spent on counters (figure 7); here the joint solver of counters is faster than the search for flows, see the last row",
 	}}
 	t := claim.Table{
 		Title:  "per flowset",
@@ -55,7 +60,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 			took, ok, err = timeSingle(ctx, o, s.flows)
 		} else {
 			var r netRate
-			r, err = netDecode(ctx, o.Seed, k, s.flows, 1, g, flows.Options{Workers: 1, FlowsOnly: s.alone},
+			r, err = netDecode(ctx, o, netRun{k, s.flows, 1, g, flows.Options{Workers: 1, FlowsOnly: s.alone}},
 				func(float64) {})
 			took, ok = r.cpu, r.counts
 			if s.alone {
@@ -83,7 +88,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 // timeSingle returns the best time to decode a flowset by itself, and how many
 // decoded.
 func timeSingle(ctx context.Context, o claim.Options, n int) (best time.Duration, ok claim.Rate, err error) {
-	g, err := paperGeometry(n)
+	g, err := paperGeometry(n, n)
 	if err != nil {
 		return 0, ok, err
 	}
@@ -116,6 +121,7 @@ var growth = claim.Claim{
 	Says:      "the time to find the flows of a flowset grows at most in proportion to k, from k=4 to 16 at 126.8K flows per switch, up to this time",
 	Published: "linear in k; 0.24 s at k=16",
 	Run:       runGrowth,
+	Mutations: []claim.Mutation{neighbours},
 }
 
 var routing = claim.Claim{
@@ -123,18 +129,19 @@ var routing = claim.Claim{
 	Says:      "knowing routes makes finding the flows faster, here in a fat-tree of k=16 with 126.8K flows per switch",
 	Published: "0.24 s to 0.093 s: 2.6 times",
 	Run:       runRouting,
+	Mutations: []claim.Mutation{routeKnowledge},
 }
 
 // flowTime returns the CPU time per flowset of finding all flows, without and with
 // knowledge of routes, and the flowsets of which all were found.
-func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, along time.Duration,
+func flowTime(ctx context.Context, o claim.Options, k, expected int) (all, along time.Duration,
 	found [2]claim.Rate, err error,
 ) {
-	g, err := paperGeometry(expected)
+	g, err := paperGeometry(expected, expected*1268/1000)
 	if err != nil {
 		return 0, 0, found, err
 	}
-	rng := claim.Rand(seed, uint64(k))
+	rng := claim.Rand(o.Seed, uint64(k))
 	l, err := newLoad(k, expected*1268/1000, rng)
 	if err != nil {
 		return 0, 0, found, err
@@ -147,13 +154,19 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 		func() flows.Guide { return flows.NeighbourGuide(l.routes.Fabric(), s.sets) },
 		func() flows.Guide { return flows.RouteGuide(l.routes, s.sets) },
 	}
+	if o.Without(routeKnowledge) {
+		guides[1] = guides[0]
+	}
 	var times [2]time.Duration
 	for range 2 { // the better of two rounds, alternating
 		for i, guide := range guides {
 			var d []flows.Decoded
 			took := claim.CPU(func() {
-				d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true},
-					guide())
+				if o.Without(neighbours) {
+					d = decodeAlone(s.sets)
+					return
+				}
+				d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide())
 			})
 			if took /= time.Duration(len(s.sets)); times[i] == 0 || took < times[i] {
 				times[i] = took
@@ -164,15 +177,12 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 	return times[0], times[1], found, nil
 }
 
-// complete returns how many flowsets have all their flows, of those whose filter
-// hid none.
+// complete returns how many flowsets have all their flows. One whose filter hid a
+// flow has not.
 func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
 	for i := range d {
-		if s.want[i].hidden > 0 {
-			continue
-		}
 		r.Of++
-		if s.want[i].allFlows(&d[i]) {
+		if s.want[i].hidden == 0 && s.want[i].allFlows(&d[i]) {
 			r.Hits++
 		}
 	}
@@ -182,6 +192,9 @@ func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
 func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 	expected := o.Pick(100_000, 10_000)
 	sizes := []int{4, 8, 12, 16}
+	if o.Broken() {
+		sizes = sizes[:1]
+	}
 	res := claim.Result{Notes: []string{
 		fmt.Sprintf("%d flows per switch in tables for %d; without knowledge of routes, and with it",
 			expected*1268/1000, expected),
@@ -198,17 +211,17 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 	complete := true
 	for i, k := range sizes {
 		o.Report(float64(i)/float64(len(sizes)), fmt.Sprintf("k=%d", k))
-		neighbours, along, found, err := flowTime(ctx, o.Seed, k, expected)
+		all, along, found, err := flowTime(ctx, o, k, expected)
 		if err != nil {
 			return res, err
 		}
 		if i == 0 {
-			first = neighbours
+			first = all
 		}
-		last = neighbours
+		last = all
 		complete = complete && found[0].Share() >= 0.99 && found[1].Share() >= 0.99
-		t.Row(fmt.Sprint(k), fmt.Sprint(5*k*k/4), milliseconds(neighbours), milliseconds(along), found[0].String())
-		xs, a, b = append(xs, float64(k)), append(a, neighbours.Seconds()*1e3), append(b, along.Seconds()*1e3)
+		t.Row(fmt.Sprint(k), fmt.Sprint(5*k*k/4), milliseconds(all), milliseconds(along), found[0].String())
+		xs, a, b = append(xs, float64(k)), append(a, all.Seconds()*1e3), append(b, along.Seconds()*1e3)
 	}
 	factor := last.Seconds() / first.Seconds()
 	res.Measured = fmt.Sprintf("%.2f times from k=4 to 16; %s at k=16", factor, milliseconds(last))
@@ -224,26 +237,26 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 func runRouting(ctx context.Context, o claim.Options) (claim.Result, error) {
 	k, expected := o.Pick(16, 8), o.Pick(100_000, 10_000)
 	o.Report(0, fmt.Sprintf("k=%d", k))
-	neighbours, along, found, err := flowTime(ctx, o.Seed, k, expected)
+	all, along, found, err := flowTime(ctx, o, k, expected)
 	if err != nil {
 		return claim.Result{}, err
 	}
-	ratio := neighbours.Seconds() / along.Seconds()
+	ratio := all.Seconds() / along.Seconds()
 	t := claim.Table{
 		Title:  fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000),
 		Header: []string{"", "per flowset", "flowsets complete"},
 	}
-	t.Row("all neighbours", milliseconds(neighbours), found[0].String())
+	t.Row("all neighbours", milliseconds(all), found[0].String())
 	t.Row("known routes", milliseconds(along), found[1].String())
 	return claim.Result{
-		Measured: fmt.Sprintf("%s to %s: %.2g times", milliseconds(neighbours), milliseconds(along), ratio),
+		Measured: fmt.Sprintf("%s to %s: %.2g times", milliseconds(all), milliseconds(along), ratio),
 		Pass:     ratio >= 2.58 && found[0].Share() >= 0.99 && found[1].Share() >= 0.99,
 		Notes:    []string{"both times in one run, and the verdict is on the ratio; passes from 2.58 times on"},
 		Tables:   []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
 			Title: t.Title, YTitle: "ms per flowset", Groups: []string{"all neighbours", "known routes"},
 			Series: []plot.Series{
-				{Name: "measured", Y: []float64{neighbours.Seconds() * 1e3, along.Seconds() * 1e3}},
+				{Name: "measured", Y: []float64{all.Seconds() * 1e3, along.Seconds() * 1e3}},
 				{Name: "published", Y: []float64{240, 93}, Dashed: true},
 			},
 		}}},
