@@ -23,6 +23,8 @@ type lab struct {
 	slots  []map[model.NodeID]*flows.Decoded
 	silent []string // switches that do not report
 	lost   []string // switches whose flowsets of slot 1 do not arrive
+
+	clockError time.Duration
 }
 
 func newLab(t *testing.T, slots int) *lab {
@@ -85,7 +87,9 @@ func (l *lab) walk(n int, key model.FlowKey, packets uint64, path string) {
 
 // observe returns the sentences of all findings.
 func (l *lab) observe() (list []string) {
-	d, err := NewDetector(DefaultConfig(l.intent))
+	cfg := DefaultConfig(l.intent)
+	cfg.ClockError = l.clockError
+	d, err := NewDetector(cfg)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -262,5 +266,50 @@ func TestDetector(t *testing.T) {
 				t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 			}
 		})
+	}
+}
+
+// Counters prove a fault in the slot it starts in, or in the next, if clocks are
+// known to agree; they do not if clocks may differ by as much as the counters.
+func TestClockErrorDecidesWhatCountersProve(t *testing.T) {
+	const far = "h0 tor0 leaf0 spine0 leaf2 tor2 h4"
+	loop := func(l *lab) { // 60 packets of 64 bytes more than entered: 0.3 µs at 100 Gb/s
+		l.walk(0, l.key("h0", "h4", 1), 1, far)
+		l.walk(1, l.key("h0", "h4", 1), 1, far)
+		l.walk(1, l.key("h0", "h4", 1), 63, "leaf2 tor2")
+	}
+	hole := func(before, arrived uint64) func(l *lab) {
+		return func(l *lab) {
+			key := l.key("h0", "h4", 1)
+			l.walk(0, key, before, far)
+			l.walk(0, key, 10-before, "h0 tor0 leaf0 spine0")
+			l.walk(1, key, arrived, far)
+			l.walk(1, key, 10-arrived, "h0 tor0 leaf0 spine0")
+			l.walk(2, key, 10, "h0 tor0 leaf0 spine0")
+			l.slots[2][l.node("spine0")].Records[0].Out = l.slots[1][l.node("spine0")].Records[0].Out
+		}
+	}
+	const (
+		looping = "slot 1: loop leaf2 → tor2 → leaf2: 1 of 1 flow"
+		dead    = "slot 2: silent link at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 1 flow"
+	)
+	for name, tc := range map[string]struct {
+		clocks time.Duration
+		run    func(l *lab)
+		want   string
+	}{
+		"loop, clocks not known":            {0, loop, "perhaps " + looping},
+		"loop, clocks agree":                {100 * time.Nanosecond, loop, looping},
+		"loop, clocks differ by as much":    {time.Millisecond, loop, "perhaps " + looping},
+		"hole, clocks not known":            {0, hole(10, 5), "perhaps " + dead},
+		"hole, clocks agree":                {time.Microsecond, hole(10, 5), dead},
+		"hole, all of the last slot passed": {time.Microsecond, hole(10, 10), "perhaps " + dead},
+	} {
+		l := newLab(t, 3)
+		l.clockError = tc.clocks
+		tc.run(l)
+		if got := l.observe(); !slices.Equal(got, []string{tc.want}) {
+			t.Errorf("%s: %q; want %q", name, got, tc.want)
+		}
 	}
 }

@@ -245,13 +245,14 @@ func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, o
 // everyPair is a packet every 5 ms from each host to each other, each pair at its
 // own offset.
 func everyPair(f *topo.Fabric, rng *rand.Rand, end time.Duration) (list []traffic.Flow) {
+	const headers = 14 + 20 + 8
 	for _, src := range f.Hosts() {
 		for _, dst := range f.Hosts() {
 			if src != dst {
 				start := model.Time(rng.Int64N(int64(5 * time.Millisecond)))
 				list = append(list, traffic.Flow{
 					Src: src, Dst: dst, Start: start, Stop: model.Time(end), Transport: traffic.UDP,
-					Rate: model.Rate(1024 * 8 * 200), Priority: 0,
+					Rate: model.Rate((1024 + headers) * 8 * 200), Priority: 0,
 				})
 			}
 		}

@@ -23,9 +23,7 @@ func Claims() []claim.Claim {
 		histogram,
 		rest,
 		oddsOrder,
-		generators,
 		bandwidth,
-		bandwidthPath,
 		tracePackets,
 		traceBits,
 	}

@@ -11,6 +11,7 @@ var ratio = claim.Claim{
 	ID: "int-label-coverage", Where: "section 6.2, figure 9",
 	Says:      "this share of active ports is labelled in every telemetry interval that is twice the labelling interval, and over 98 % in one of 1.6 times",
 	Published: "99.72 % at 2, above 98 % at 1.6",
+	Mutations: []claim.Mutation{labelInterval},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5},
 			func(l *lab, v float64) {
@@ -22,15 +23,14 @@ var ratio = claim.Claim{
 		}
 		res := claim.Result{Pass: true, Notes: []string{
 			setting,
-			"passes when the published coverage is reached or within the 95 % confidence of the measurement, for Base A and Base B",
+			"passes when the published coverage is reached, for Base A and Base B",
 			"a run ends when the first of the two servers has sent its last packet; including the last windows, in which only one server sends, 10,000 packets of seed 1 had 99.53 % at 2 instead of 99.88 %",
 		}}
 		for _, p := range points {
-			_, high := claim.Rate{Hits: p.sum.Labelled, Of: p.sum.Active}.Interval()
 			switch p.x {
 			case 2:
 				res.Measured += fmt.Sprintf("%s %s at 2, ", p.name, percent(p.coverage()))
-				res.Pass = res.Pass && high >= 0.9972
+				res.Pass = res.Pass && p.coverage() >= 0.9972
 			case 1.6:
 				res.Measured += fmt.Sprintf("%s %s at 1.6, ", p.name, percent(p.coverage()))
 				res.Pass = res.Pass && p.coverage() > 0.98
@@ -48,6 +48,7 @@ var trafficRate = claim.Claim{
 	ID: "int-label-traffic-rate", Where: "section 6.2, figure 6",
 	Says:      "with more traffic coverage rises up to a turning point, the share of bandwidth that labels take falls, and both are higher with Base B than with Base A",
 	Published: "coverage rises, share falls, Base B above Base A",
+	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		rates := []float64{1, 2, 3, 5, 7, 10} // Mb/s of each server
 		labs, xs := labsFor(o, []strategy{baseA, baseB}, rates, func(l *lab, v float64) {
@@ -71,7 +72,7 @@ var trafficRate = claim.Claim{
 		}
 		above := 0
 		for i := range a {
-			if b[i].load.Share() >= a[i].load.Share() && b[i].coverage() >= a[i].coverage()-0.002 {
+			if b[i].load.Share() > a[i].load.Share() && b[i].coverage() >= a[i].coverage()-0.002 {
 				above++
 			}
 		}
@@ -94,6 +95,7 @@ var trade = claim.Claim{
 	ID: "int-label-interval-trade", Where: "section 6.2, figure 10",
 	Says:      "shorter labelling intervals raise coverage and cost bandwidth; the turning point is at about 60 ms, where coverage is above 98 %",
 	Published: "turning point at 60 ms",
+	Mutations: []claim.Mutation{labelInterval},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140},
 			func(l *lab, v float64) {
@@ -106,14 +108,15 @@ var trade = claim.Claim{
 		}
 		res := claim.Result{Pass: true, Notes: []string{
 			setting + "; here at 10 Mb/s, \"fast enough\" in the paper's words",
-			"passes when coverage at 60 ms is above 98 % and lower at 120 ms, and the share of bandwidth falls with every step",
+			"passes when coverage at 60 ms is above 98 %, falls more from 60 to 100 ms than from 20 to 60 ms, which makes 60 ms the turning point, and the share of bandwidth falls with every step",
 		}}
 		for _, s := range []strategy{baseA, baseB} {
 			list := pointsOf(points, s)
 			for i := 1; i < len(list); i++ {
 				res.Pass = res.Pass && list[i].load.Share() < list[i-1].load.Share()
 			}
-			res.Pass = res.Pass && list[2].coverage() > 0.98 && list[5].coverage() < list[2].coverage()
+			before, after := list[0].coverage()-list[2].coverage(), list[2].coverage()-list[4].coverage()
+			res.Pass = res.Pass && list[2].coverage() > 0.98 && after > before
 			res.Measured += fmt.Sprintf("%s %s at 60 ms, %s at 100 ms; ", s.name, percent(list[2].coverage()),
 				percent(list[4].coverage()))
 		}
@@ -129,9 +132,13 @@ var steady = claim.Claim{
 	ID: "int-label-steady", Where: "section 6.2, figure 11",
 	Says:      "with Base A and T = 20 ms coverage stays at 100 % over time; longer intervals make it jitter",
 	Published: "100 % at all times with T = 20 ms",
+	Mutations: []claim.Mutation{shortInterval},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		labs, xs := labsFor(o, []strategy{baseA}, []float64{20, 50, 80, 100}, func(l *lab, v float64) {
 			l.interval, l.rate, l.packets = millis(v), 2*perServer, o.Pick(75_000, 25_000)
+			if o.Without(shortInterval) {
+				l.interval = 100 * ms
+			}
 		})
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {

@@ -27,6 +27,7 @@ var exports = claim.Claim{
 	ID: "int-label-exports", Where: "section 6.2, figure 7",
 	Says:      "with Base B, this share fewer of 10,000 packets carry labels and are exported than with Base A, at T = 100 ms; the saving grows with T",
 	Published: "35.2 % fewer",
+	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		points, err := runIntervals(ctx, o)
 		if err != nil {
@@ -54,6 +55,7 @@ var redundant = claim.Claim{
 	ID: "int-label-redundant", Where: "section 6.2, figure 8",
 	Says:      "Base B writes some redundant labels, few compared with the exported packets that it saves",
 	Published: "a small number",
+	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		points, err := runIntervals(ctx, o)
 		if err != nil {
@@ -77,6 +79,7 @@ var histogram = claim.Claim{
 	ID: "int-label-histogram", Where: "section 6.2, figure 17",
 	Says:      "among 10,000 packets, most labelled ones have one label with Base A, and the number falls with the number of labels; with Base B fewer have 1 or 2 and more have 4 or 5, one label is the most frequent number and five the next",
 	Published: "Base A falls from 1 to 5; Base B: 1 most, then 5",
+	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		linear := strategy{name: "Base B, f(i) = i/5", odds: label.ProbabilityF2(5)}
 		all := []strategy{baseA, baseB, linear}
@@ -148,6 +151,7 @@ var rest = claim.Claim{
 	ID: "int-label-rest", Where: "section 6.2, figure 18",
 	Says:      "the longer the rest time T1 after a label, the fewer labels are written and the more packets carry them",
 	Published: "labels fall, exported packets rise, from T1 = 0 to T",
+	Mutations: []claim.Mutation{restTime},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		b := strategy{name: "Base B", odds: label.ProbabilityF1()}
 		labs, xs := labsFor(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1},
@@ -184,6 +188,7 @@ var oddsOrder = claim.Claim{
 	ID: "int-label-odds", Where: "section 6.2, figure 19",
 	Says:      "fewest packets are exported with F1, more with F2, most with F3",
 	Published: "F1 best, F2 second, F3 worst",
+	Mutations: []claim.Mutation{probability},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{
 			{name: "F1: 1 from one label on", odds: label.ProbabilityF1()},

@@ -62,6 +62,7 @@ type lab struct {
 	senders      []int   // servers, from 0; nil: the first and the last, as in the paper; none: all
 	link         model.Rate
 	queue        model.Bytes // capacity of an egress queue; 0: unlimited
+	loss         float64     // share of packets that each link between switches loses
 	scatter      bool        // packets of a pair take all paths, not one
 	toLastPacket bool        // run to the last packet, though not all senders may send to the end
 	pods         int         // of a fat-tree; 0: the testbed
@@ -138,6 +139,9 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	if err := n.AddFlows(flows); err != nil {
 		return out, err
 	}
+	if err := l.losePackets(n); err != nil {
+		return out, err
+	}
 	for at := time.Duration(0); at < end; at += l.window {
 		n.Run(engine.Of(at))
 		if err := ctx.Err(); err != nil {
@@ -165,6 +169,25 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 		}
 	}
 	return out, nil
+}
+
+// losePackets makes the links between switches unreliable.
+func (l lab) losePackets(n *sim.Network) error {
+	if l.loss == 0 {
+		return nil
+	}
+	for _, sw := range n.Switches() {
+		for _, p := range sw.Ports() {
+			if p.Peer().Switch() == nil {
+				continue
+			}
+			wire := sim.Lossy{Port: model.Port{Node: p.Node, Port: p.ID}, Share: l.loss}
+			if err := n.Inject(sim.Injection{Fault: wire}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // attach runs labels in all switches, with a collector of their exports.

@@ -83,6 +83,7 @@ var tracePackets = claim.Claim{
 	ID: "int-label-trace-packets", Where: "section 6.2, figure 22(a)",
 	Says:      "one packet shows the whole path of a flow with INT-label and INT; PINT needs more packets for longer paths",
 	Published: "1 packet; PINT grows with the path",
+	Mutations: []claim.Mutation{follow},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		mean := meanPINTPackets(o)
 		followed, err := followedPackets(ctx, o)
@@ -115,6 +116,7 @@ var traceBits = claim.Claim{
 	ID: "int-label-trace-bits", Where: "section 6.2, figure 22(b)",
 	Says:      "INT-label needs the fewest extra bits to learn a flow's path, fewer than PINT and INT",
 	Published: "INT-label fewest",
+	Mutations: []claim.Mutation{compact},
 	Run: func(_ context.Context, o claim.Options) (claim.Result, error) {
 		mean := meanPINTPackets(o)
 		res := claim.Result{Pass: true, Notes: []string{
@@ -131,6 +133,9 @@ var traceBits = claim.Claim{
 		below := true
 		for i, h := range traceHops {
 			own := float64(8 * (wire.OptionSize + wire.ItemSize*h))
+			if o.Without(compact) {
+				own += float64(8 * frame * h)
+			}
 			bits := []float64{own, own + 8*frame, 16 * mean[i], float64(16 + 16*h)}
 			row := []string{fmt.Sprint(h)}
 			for j, b := range bits {

@@ -41,7 +41,7 @@ func labsFor(o claim.Options, all []strategy, values []float64, set func(l *lab,
 			labs, xs = append(labs, l), append(xs, v)
 		}
 	}
-	return labs, xs
+	return removed(o, labs), xs
 }
 
 // pointsOf returns the points of one strategy.

@@ -45,7 +45,7 @@ func compareTheory(ctx context.Context, o claim.Options, ks []int, rs []float64)
 				l.interval = time.Duration(float64(time.Second) / l.rate / r)
 				l.packets = k * k * k / 4 * int(float64(o.Pick(40, 12))/r)
 				o.Report(float64(done)/float64(total), fmt.Sprintf("%s, k = %d, Ts/T = %.3g", s.name, k, r))
-				out, err := l.run(ctx)
+				out, err := removed(o, []lab{l})[0].run(ctx)
 				if err != nil {
 					return t, 0, err
 				}
@@ -89,6 +89,7 @@ var topology = claim.Claim{
 	ID: "int-label-times-topology", Where: "section 6.2, figure 15",
 	Says:      "the expected number of labels on a packet grows with the size k of the fat-tree, and is higher with Base B, at Ts/T = 1/100",
 	Published: "both grow with k, Base B above Base A",
+	Mutations: []claim.Mutation{labelInterval},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		var xs []float64
 		for k := 4.0; k <= 40; k += 4 {
@@ -120,10 +121,15 @@ var arrivals = claim.Claim{
 	ID: "int-label-times-arrivals", Where: "section 6.2, figure 16",
 	Says:      "the expected number of labels on a packet grows with Ts/T, and is higher with Base B, at k = 20",
 	Published: "both grow with Ts/T, Base B above Base A",
+	Mutations: []claim.Mutation{labelInterval},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		xs := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1}
 		series, ok := checkCurves(xs, func(s strategy, r float64) float64 { return expectedLabels(s, 20, r) })
-		t, worst, err := compareTheory(ctx, o, []int{4}, []float64{0.01, 0.02, 0.05, 0.1})
+		rates := []float64{0.01, 0.02, 0.05, 0.1}
+		if o.Broken() {
+			rates = rates[3:]
+		}
+		t, worst, err := compareTheory(ctx, o, []int{4}, rates)
 		if err != nil {
 			return claim.Result{}, err
 		}
