@@ -98,7 +98,7 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 		Pass: rate.Hits == rate.Of && falsely == 0,
 		Notes: []string{
 			"each of 16 hosts sends a packet every 5 ms to each other, slots of 10 ms, all 20 switches report; the route changes at a random instant of a slot, and the delay runs from the first packet that this affects: before it there is nothing to see",
-			"export and decoding come on top: here 0.1 ms of the management network; clocks agree to 1 µs, which the detector is told",
+			"export and decoding come on top: here 0.1 ms of the management network; clocks agree, and the detector assumes that they do within 1 µs",
 			"passes when every fault is confirmed, not only suspected, within the published time, and nothing is found elsewhere, not even suspected; 3,600,000 ms: never",
 		},
 		Tables: []claim.Table{t},
