@@ -17,6 +17,7 @@ var appendBatch = claim.Claim{
 	Says:      "the rate of Append reports grows with the batch, in proportion until the line is full with batches of 4: batches of 4 and 16 reach this multiple of the rate of single reports; the size of the list does not matter",
 	Published: "4 and about 10 times; no difference between sizes",
 	Run:       runAppendBatch,
+	Mutations: []claim.Mutation{batches},
 }
 
 var appendLists = claim.Claim{
@@ -24,6 +25,7 @@ var appendLists = claim.Claim{
 	Says:      "reports that go to 131K lists at once are appended about as fast as those to one",
 	Published: "negligible difference",
 	Run:       runAppendLists,
+	Mutations: []claim.Mutation{batches},
 }
 
 // openLists opens lists.
@@ -82,15 +84,19 @@ func alone(int) uint32 { return 0 }
 func appendRates(lists, capacity, batch, entry int, o claim.Options, spread func(i int) uint32) (memory,
 	reports float64, err error,
 ) {
-	t, err := openLists(lists, capacity, batch, entry)
+	t, err := openLists(lists, capacity, batchOf(o, batch), entry)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer t.Region().Close()
-	if memory, err = memoryRate(t, o.Pick(1<<23, 1<<22), spread); err != nil {
+	batches, entries := o.Pick(1<<23, 1<<22), o.Pick(1<<22, 1<<21)
+	if o.Broken() {
+		batches, entries = 1<<19, 1<<18
+	}
+	if memory, err = memoryRate(t, batches, spread); err != nil {
 		return 0, 0, err
 	}
-	reports, err = translatorRate(t, o.Pick(1<<22, 1<<21), spread)
+	reports, err = translatorRate(t, entries, spread)
 	return memory, reports, err
 }
 

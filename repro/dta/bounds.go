@@ -19,6 +19,7 @@ var keyWriteBounds = claim.Claim{
 	Says:      "when a tenth as many keys as slots were written since, a Key-Write query has no answer this often, with N = 1, 2, 4; wrong answers are bounded by (4)",
 	Published: "9.5 %, 3.3 %, 1.2 %",
 	Run:       runKeyWriteBounds,
+	Mutations: []claim.Mutation{copies},
 }
 
 // tolerance is how far a measured share of n may be from p by chance: four
@@ -53,7 +54,7 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 				f, err := failuresAtAge(ctx, keywrite.Config{
 					Layout: keywrite.Weft, Slots: slots, Value: 4,
 					Check: bits, Seed: o.Seed,
-				}, n, int(alpha*slots), queries)
+				}, written(o, n), int(alpha*slots), queries)
 				if err != nil {
 					return res, err
 				}
@@ -88,6 +89,7 @@ var postcardBounds = claim.Claim{
 	Says:      "when a tenth as many paths as chunks were written since, a Postcarding query (5 hops, N = 2, 2^18 values of 32 bits) has no answer this often, and a wrong one with at most this chance",
 	Published: "3.3 %, 1e-22",
 	Run:       runPostcardBounds,
+	Mutations: []claim.Mutation{copies},
 }
 
 func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -118,7 +120,7 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 			postcard.Config{
 				Layout: postcard.Plain, Chunks: chunks, Hops: c.hops, Bits: c.bits,
 				Seed: o.Seed,
-			}, c.values, c.n, c.alpha, queries)
+			}, c.values, c.n, written(o, c.n), c.alpha, queries)
 		if err != nil {
 			return res, err
 		}
@@ -146,7 +148,7 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 }
 
 // pathFailuresAtAge is failuresAtAge for paths of random values.
-func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, alpha float64,
+func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n, copies int, alpha float64,
 	queries int,
 ) (f failures, b bound.Bound, err error) {
 	t, err := postcard.Open("", cfg)
@@ -174,7 +176,7 @@ func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, 
 			return f, b, ctx.Err()
 		}
 		binary.LittleEndian.PutUint64(key, i)
-		if err := w.Write(key, path(i), n); err != nil {
+		if err := w.Write(key, path(i), copies); err != nil {
 			return f, b, err
 		}
 		if i < age {

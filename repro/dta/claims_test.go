@@ -7,8 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/claim/claimtest"
 )
+
+// Every claim fails without what it is about.
+func TestMutations(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	claimtest.MutationsFail(t, Claims())
+}
 
 // The fastest claim holds, gives the same result twice, and has a plot.
 func TestQuickClaimHolds(t *testing.T) {

@@ -25,6 +25,7 @@ var operations = claim.Claim{
 	Says:      "a report costs this many operations on the collector's memory with N = 2, paths of 5 hops and batches of 16: Key-Write, Postcarding, Append, Key-Increment",
 	Published: "2, 0.4, 0.0625 and 2 by its parameters; some below 1, Key-Write the heaviest",
 	Run:       runOperations,
+	Mutations: []claim.Mutation{batches},
 }
 
 // The paper's parameters of figure 8.
@@ -45,7 +46,7 @@ type remoteTranslator struct {
 
 // newRemoteTranslator connects a translator to separate memories. Lists of the
 // prototype's layout have no count of entries beside them, as in the paper.
-func newRemoteTranslator(seed uint64, lists list.Layout) (*remoteTranslator, error) {
+func newRemoteTranslator(seed uint64, lists list.Layout, batch int) (*remoteTranslator, error) {
 	f := &remoteTranslator{mem: &translate.Memory{}, ends: rdma.Path{
 		Src: netip.MustParseAddrPort("10.0.0.1:4791"), Dst: netip.MustParseAddrPort("10.0.0.2:4791"),
 	}}
@@ -61,7 +62,7 @@ func newRemoteTranslator(seed uint64, lists list.Layout) (*remoteTranslator, err
 		return f, err
 	}
 	cfg := list.DefaultConfig(1, 1<<12)
-	cfg.Layout = lists
+	cfg.Layout, cfg.Batch = lists, batch
 	l, err := list.Open("", cfg)
 	if err != nil {
 		return f, err
@@ -180,7 +181,7 @@ func runOperations(ctx context.Context, o claim.Options) (claim.Result, error) {
 	var measured []float64
 	for i, row := range rows {
 		o.Report(float64(i)/float64(len(rows)), row.name)
-		f, err := newRemoteTranslator(o.Seed, row.layout)
+		f, err := newRemoteTranslator(o.Seed, row.layout, batchOf(o, ofSixteen))
 		if err != nil {
 			return res, err
 		}

@@ -21,7 +21,7 @@ func TestGatheredInOneRow(t *testing.T) {
 
 // A path of five postcards that never gets its fifth is still written, once.
 func TestOperationsCountWhatMemoryExecutes(t *testing.T) {
-	f, err := newRemoteTranslator(3, list.Weft)
+	f, err := newRemoteTranslator(3, list.Weft, ofSixteen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package dta
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -17,6 +18,7 @@ var payload = claim.Claim{
 	Says:      "the rate of Key-Write reports falls as the redundancy grows, in proportion: with N = 2 and 4 it is this share of N = 1",
 	Published: "about 1/2 and 1/4, for reports of 4 bytes",
 	Run:       runPayload,
+	Mutations: []claim.Mutation{copies},
 }
 
 // reportRun is packed reports with a head of 4 bytes and keys of 13.
@@ -32,6 +34,9 @@ func reportRun(reports, value int) []byte {
 func runPayload(ctx context.Context, o claim.Options) (claim.Result, error) {
 	memory := int64(o.Pick(1<<30, 1<<28))
 	reports := o.Pick(1<<21, 1<<19)
+	if o.Broken() {
+		memory, reports = 1<<26, 1<<17
+	}
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("packed reports written by one core into %d MiB; the best of 5 rounds, in CPU time", memory>>20),
 		"the paper's limit is the message rate of its NIC, 100 M/s; here it is how many memory writes a core has in flight",
@@ -52,7 +57,7 @@ func runPayload(ctx context.Context, o claim.Options) (claim.Result, error) {
 		run, w := reportRun(reports, value), t.Writer(0)
 		for n := 1; n <= 4; n++ {
 			o.Report(float64(4*p+n)/9, fmt.Sprintf("%d bytes, N=%d", value, n))
-			took := claim.Best(5, nil, func() { _, err = w.WriteRun(run, 4, 13, n) })
+			took := claim.Best(5, nil, func() { _, err = w.WriteRun(run, 4, 13, written(o, n)) })
 			if err != nil {
 				return res, err
 			}
@@ -83,6 +88,7 @@ var querySpeed = claim.Claim{
 	Says:      "a core answers this many Key-Write queries a second with N = 2, fewer with more copies; entries are inserted faster than they are queried",
 	Published: "1.8 M/s a core (7.1 M/s with 4), most of the time in CRC hashes",
 	Run:       runQuerySpeed,
+	Mutations: []claim.Mutation{places},
 }
 
 func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -92,8 +98,11 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		fmt.Sprintf("%d random keys in %d MiB, all copies read; the best of 5 rounds, in CPU time of one core",
 			queries, memory>>20),
 		"the paper queries 4 GiB, with one CRC for each copy and one for the checksum; here one hash gives all",
-		"passes if N = 2 reaches the published rate of one core, N = 4 is slower than N = 1, and a run of reports is written faster than it is queried",
+		"passes if N = 2 reaches the published rate of one core, one query after the other as in the paper, N = 4 is slower than N = 1, and a run of reports is written faster than it is queried; queries in batches are shown beside it",
 	}}
+	if o.Broken() {
+		memory, queries = 1<<24, 1<<12
+	}
 	t, err := keywrite.Open("", keywrite.DefaultConfig(memory))
 	if err != nil {
 		return res, err
@@ -112,6 +121,7 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 	chart := plot.Chart{Title: "Key-Write queries by redundancy", XTitle: "N", YTitle: "million queries/s"}
 	var x, many, single []float64
 	var insert float64
+	found := 0
 	dst := make([]byte, 0, 64)
 	for n := 1; n <= 4; n++ {
 		o.Report(float64(n-1)/4, fmt.Sprintf("N=%d", n))
@@ -129,6 +139,10 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 		one := claim.Best(3, nil, func() {
 			for i := 0; i < len(keys) && err == nil; i += 13 {
+				if o.Without(places) {
+					found += searchReports(run, keys[i:i+13])
+					continue
+				}
 				_, err = t.Lookup(dst, keys[i:i+13], q)
 			}
 		})
@@ -153,8 +167,19 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 			percent(hash.Seconds()/max(all.Seconds(), 1e-9)))
 	}
 	chart.Series = []plot.Series{{Name: "in batches", X: x, Y: many}, {Name: "one by one", X: x, Y: single}}
-	res.Pass = many[1] >= 7.1/4 && many[3] < many[0] && insert > many[1]
-	res.Measured = fmt.Sprintf("%.3g M/s a core (one by one %.3g), inserted at %.3g M/s", many[1], single[1], insert)
+	res.Pass = single[1] >= 7.1/4 && single[3] < single[0] && insert > single[1]
+	res.Measured = fmt.Sprintf("%.3g M/s a core (in batches %.3g), inserted at %.3g M/s", single[1], many[1], insert)
 	res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}
 	return res, ctx.Err()
+}
+
+// searchReports returns the number of packed reports of 4 bytes before the one with
+// a key.
+func searchReports(run, key []byte) int {
+	for i := 0; i < len(run); i += 21 {
+		if bytes.Equal(run[i+4:i+17], key) {
+			return i / 21
+		}
+	}
+	return len(run) / 21
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
+// sharedIntervals are evaluated by two claims.
+var sharedIntervals claim.Shared[[]point]
+
 // runIntervals runs Base A and Base B over labelling intervals with 10,000 packets.
 func runIntervals(ctx context.Context, o claim.Options) ([]point, error) {
 	labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100}, func(l *lab, v float64) {
@@ -29,7 +32,7 @@ var exports = claim.Claim{
 	Published: "35.2 % fewer",
 	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		points, err := runIntervals(ctx, o)
+		points, err := sharedIntervals.Get(o, func() ([]point, error) { return runIntervals(ctx, o) })
 		if err != nil {
 			return claim.Result{}, err
 		}
@@ -57,7 +60,7 @@ var redundant = claim.Claim{
 	Published: "a small number",
 	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		points, err := runIntervals(ctx, o)
+		points, err := sharedIntervals.Get(o, func() ([]point, error) { return runIntervals(ctx, o) })
 		if err != nil {
 			return claim.Result{}, err
 		}

@@ -38,6 +38,9 @@ type tightTestbed struct {
 // lostOf returns the share of user packets that switches dropped.
 func lostOf(p point) float64 { return float64(p.dropped) / float64(p.sent) }
 
+// sharedTestbeds are evaluated by two claims.
+var sharedTestbeds claim.Shared[[]tightTestbed]
+
 // makeTightTestbeds makes tight testbeds, for several loads of their busiest link,
 // and runs all strategies in them.
 func makeTightTestbeds(ctx context.Context, o claim.Options) ([]tightTestbed, error) {
@@ -149,7 +152,7 @@ var probeLoss = claim.Claim{
 	Published: "HULA loses, less with longer intervals; Base A and B none",
 	Mutations: []claim.Mutation{probes},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		all, err := makeTightTestbeds(ctx, o)
+		all, err := sharedTestbeds.Get(o, func() ([]tightTestbed, error) { return makeTightTestbeds(ctx, o) })
 		if err != nil {
 			return claim.Result{}, err
 		}
@@ -183,7 +186,7 @@ var probeLossShare = claim.Claim{
 	Published: "12 % at 10 ms, 5 % at 100 ms",
 	Mutations: []claim.Mutation{probes},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		all, err := makeTightTestbeds(ctx, o)
+		all, err := sharedTestbeds.Get(o, func() ([]tightTestbed, error) { return makeTightTestbeds(ctx, o) })
 		if err != nil {
 			return claim.Result{}, err
 		}
