@@ -38,6 +38,8 @@ prints a line for each incident that opens, changes or closes, until it is inter
   weft incidents --follow --all
   weft incidents --state open --server https://weft.example:8443
   weft incidents i12 -o json
+  weft incidents ack i12
+  weft incidents mute i12 --for 2h --text 'optics are replaced'
   weft incidents --scenario examples/flow-faults.yaml`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
@@ -54,6 +56,7 @@ prints a line for each incident that opens, changes or closes, until it is inter
 	fl.StringVar(&f.query.Severity, "severity", "", "only incidents of this severity: notice, warning or critical")
 	fl.StringVar(&f.query.Node, "node", "", "only incidents that involve this node")
 	f.completeIncidents(cmd)
+	cmd.AddCommand(a.incidentActionCommands()...)
 	return cmd
 }
 
@@ -160,8 +163,8 @@ func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 }
 
 func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
-	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin),
-		in.Sentence)
+	fmt.Fprintf(out, "%s  %s, %s, %s since %s%s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin),
+		handlingText(t, in.Handling), in.Sentence)
 	var evidence, missing []string
 	for i := range in.Evidence {
 		evidence = append(evidence, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))

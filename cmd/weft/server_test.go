@@ -94,6 +94,12 @@ func TestQueryCommands(t *testing.T) {
 	k.says(`blackhole`, "incidents", "--cause", "blackhole")
 	found := asJSON[api.Page[api.Incident]](k, "incidents", "--cause", "blackhole")
 	k.says(`(?s)^runbook\n1\. compare the route to (10\.\S+) on leaf0 .*\(on leaf0\)\n   sonic    show ip route 10\.\S+\n   eos `, "incidents", found.Items[0].ID)
+	id := found.Items[0].ID
+	k.says(`^`+id+`: ack by operator$`, "incidents", "ack", id)
+	k.says(`^`+id+`: mute by operator, no alerts until 20`, "incidents", "mute", id, "--for", "2h", "--text", "known")
+	k.weft(0, "incidents", "assign", id, "alice")
+	k.weft(0, "incidents", "comment", id, "route withdrawn by hand")
+	k.says(`(?s)acknowledged by operator, assigned to alice, muted until 20.*operator +route withdrawn by hand`, "incidents", id)
 	k.says(`^black hole +leaf0 .* confirmed$`, "flows", "--top", "1")
 
 	page := asJSON[api.FlowPage](k, "flows", "--top", "3", "--sort", "packets")
@@ -167,6 +173,8 @@ func TestQueryCommands(t *testing.T) {
 		{2, "--show 3: no trace matches", []string{"trace", "--filter", "trace.hops == 99", "--show", "3"}},
 		{1, "not found", []string{"trace", "--id", "1"}},
 		{1, "not found", []string{"incidents", "i99999"}},
+		{1, "not found", []string{"incidents", "ack", "i99999"}},
+		{2, "--for 1ms, want 1s to 744h", []string{"incidents", "mute", "i1", "--for", "1ms"}},
 	} {
 		if text := k.weft(wrong.code, wrong.args...); !strings.Contains(strings.ToLower(text), strings.ToLower(wrong.want)) {
 			t.Errorf("weft %q says\n%s\nwant %q", wrong.args, text, wrong.want)

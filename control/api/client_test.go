@@ -64,6 +64,9 @@ func TestClientCallsEverything(t *testing.T) {
 		"Health":         func() (any, error) { return c.Health(ctx) },
 		"Incidents":      func() (any, error) { return c.Incidents(ctx, api.IncidentsQuery{Range: last, State: "open"}) },
 		"Incident":       func() (any, error) { return c.Incident(ctx, "inc-1") },
+		"ActOnIncident": func() (any, error) {
+			return c.ActOnIncident(ctx, "inc-1", api.IncidentActionRequest{Kind: "ack"})
+		},
 		"Diagnoses":      func() (any, error) { return c.Diagnoses(ctx, api.DiagnosesQuery{Range: last}) },
 		"Diagnosis":      func() (any, error) { return c.Diagnosis(ctx, "d-0") },
 		"Drawing":        func() (any, error) { return c.DiagnosisDrawing(ctx, "d-0", "svg") },

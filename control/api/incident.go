@@ -24,13 +24,15 @@ type Incident struct {
 	Begin    time.Time  `json:"begin"`
 	Updated  time.Time  `json:"updated"`
 	End      *time.Time `json:"end,omitempty" doc:"Absent while the incident is open"`
+	Handling *Handling  `json:"handling,omitempty" doc:"What operators did about it; absent: nothing"`
 }
 
 // IncidentDetail is an incident with its evidence, timeline and remedy.
 type IncidentDetail struct {
 	Incident
 	IncidentBody
-	Runbook []RunbookStep `json:"runbook" doc:"What to do on which node, with the commands of its system"`
+	OperatorActions []IncidentAction `json:"operator_actions" doc:"What operators did about it, oldest first"`
+	Runbook         []RunbookStep    `json:"runbook" doc:"What to do on which node, with the commands of its system"`
 }
 
 // IncidentBody is the Body of a record.Incident.
@@ -61,8 +63,8 @@ type IncidentBody struct {
 // TimelineEntry is one observation or action.
 type TimelineEntry struct {
 	Time     time.Time `json:"time"`
-	Kind     string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
-	Source   string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
+	Kind     string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end,operator"`
+	Source   string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller; of kind operator: who"`
 	Text     string    `json:"text"`
 	Location *PortRef  `json:"location,omitempty"`
 	Flow     *FlowRef  `json:"flow,omitempty"`
@@ -155,7 +157,9 @@ func (s *Server) incidentRoutes() {
 			}
 			q.Node = in.Node
 			return scanPage(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {
-				return NewIncident(r), in.matches(r)
+				i := NewIncident(r)
+				i.Handling = s.handlingOf(r.ID)
+				return i, in.matches(r)
 			})
 		}))
 	get(s, "/incidents/{id}", "get-incident", "Incidents", "One incident with evidence, timeline and remedy",
@@ -169,6 +173,6 @@ func (s *Server) incidentRoutes() {
 				return d, fmt.Errorf("read body of incident %s: %w", r.ID, err)
 			}
 			d.Runbook = s.runbook(&d)
-			return d, nil
+			return d, s.addOperatorActions(ctx, &d)
 		})
 }

@@ -54,6 +54,11 @@ func calls(k *fake) []call {
 		{"list-incidents", "GET", "/incidents?colour=red", "", 422},
 		{"get-incident", "GET", "/incidents/inc-0", "", 200},
 		{"get-incident", "GET", "/incidents/inc-77", "", 404},
+		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"ack"}`, 201},
+		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"mute","for_ms":3600000,"text":"known"}`, 201},
+		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"mute"}`, 422},
+		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"verify","text":"forged"}`, 422},
+		{"act-on-incident", "POST", "/incidents/inc-77/actions", `{"kind":"ack"}`, 404},
 		{"list-diagnoses", "GET", "/diagnoses", "", 200},
 		{"list-diagnoses", "GET", "/diagnoses?flow=nonsense", "", 422},
 		{"get-diagnosis", "GET", "/diagnoses/d-0", "", 200},
@@ -301,6 +306,7 @@ func TestOperationalRoutes(t *testing.T) {
 func TestMissingBackends(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) {
 		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser, d.FlowAnalyses = nil, nil, nil, nil, nil, nil
+		d.Handling = nil
 	})
 	for _, c := range []call{
 		{"", "GET", "/faults/kinds", "", 404},
@@ -311,6 +317,8 @@ func TestMissingBackends(t *testing.T) {
 		{"", "GET", "/marks", "", 501},
 		{"", "GET", "/counters", "", 501},
 		{"", "GET", "/flow-findings", "", 501},
+		{"", "GET", "/incidents/inc-0", "", 200},
+		{"", "POST", "/incidents/inc-0/actions", `{"kind":"ack"}`, 501},
 		{"", "POST", "/slow-flows", `{"flow":"udp 10.0.0.2:1 > 10.0.0.3:2"}`, 501},
 	} {
 		if w := do(s.Handler(), c.method, Prefix+c.path, c.body); w.Code != c.status {

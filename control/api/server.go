@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/weft-telemetry/weft/control/handling"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
@@ -32,6 +33,7 @@ type Deps struct {
 	FlowAnalyses FlowAnalyses
 	Memory       KeyedMemory
 	Lab          Lab
+	Handling     *handling.Book // what operators do about incidents
 	// Jobs returns the jobs that run; a new pointer if they have changed. May be nil.
 	Jobs func() *[]record.Job
 
@@ -147,7 +149,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
 		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {

@@ -37,6 +37,11 @@ func (c *Client) Incident(ctx context.Context, id string) (api.IncidentDetail, e
 	return callJSON[api.IncidentDetail](ctx, c, "GET", "/incidents/"+url.PathEscape(id), nil, nil)
 }
 
+// ActOnIncident acknowledges, mutes, assigns or comments an incident.
+func (c *Client) ActOnIncident(ctx context.Context, id string, r api.IncidentActionRequest) (api.IncidentAction, error) {
+	return callJSON[api.IncidentAction](ctx, c, "POST", "/incidents/"+url.PathEscape(id)+"/actions", nil, r)
+}
+
 // Diagnoses lists verdicts about slow flows, newest first.
 func (c *Client) Diagnoses(ctx context.Context, q api.DiagnosesQuery) (api.Page[api.Diagnosis], error) {
 	return callJSON[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", queryParams(q), nil)

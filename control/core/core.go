@@ -15,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/handling"
 	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -113,6 +114,7 @@ type Core struct {
 	listener net.Listener
 	addr     net.Addr
 	changes  incidentChanges
+	handled  *handling.Book // nil without an API, or a store that keeps it
 	stored   atomic.Pointer[storeStatus]
 	final    atomic.Pointer[api.Health] // when Run had ended
 	stop     context.CancelFunc
@@ -150,9 +152,14 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 			return nil, err
 		}
 	}
+	if s, ok := deps.Store.(handling.Store); ok {
+		if c.handled, err = handling.Open(context.Background(), s); err != nil {
+			return nil, err
+		}
+	}
 	c.server, err = api.New(*cfg.API, api.Deps{
 		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Marker: b, CounterAdmin: b, Diagnoser: b,
-		FlowAnalyses: b, Memory: memory, Lab: deps.Lab, Jobs: c.Controller.JobRecords, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		FlowAnalyses: b, Memory: memory, Lab: deps.Lab, Handling: c.handled, Jobs: c.Controller.JobRecords, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 	})
 	return c, err
 }
@@ -298,7 +305,11 @@ func (c *Core) addRecords(b *record.Batch) {
 		c.deps.Records(b)
 	}
 	for i := range b.Incidents {
-		c.hub.Publish(api.NewIncident(&b.Incidents[i]))
+		in := api.NewIncident(&b.Incidents[i])
+		if c.handled != nil {
+			in.Handling = api.NewHandling(c.handled.State(in.ID))
+		}
+		c.hub.Publish(in)
 	}
 }
 

@@ -59,6 +59,11 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Maintenan
 			return err
 		}
 	}
+	if up.Removed[store.Incidents].Age > 0 {
+		if err := s.removeOrphanActions(ctx); err != nil {
+			return err
+		}
+	}
 	for kind := range rollups {
 		n, err := s.mergeSteps(ctx, kind)
 		if err != nil {

@@ -108,6 +108,9 @@ func (s *Store) salvageKinds(ctx context.Context, r *Repair, kinds []store.Kind,
 		return err
 	}
 	defer from.close()
+	if err := s.salvageActions(ctx, from, begin); err != nil {
+		return err
+	}
 	for _, kind := range kinds {
 		v := &tableSalvage{s: s, r: r, from: from, kind: kind, begin: begin}
 		if err := v.run(ctx); err != nil {

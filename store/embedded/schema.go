@@ -102,6 +102,7 @@ CREATE TABLE weft_salvage (
 	found TIMESTAMP NOT NULL, file VARCHAR NOT NULL, cause VARCHAR NOT NULL, kind VARCHAR NOT NULL,
 	next BIGINT NOT NULL, salvaged UBIGINT NOT NULL, lost UBIGINT NOT NULL, done BOOLEAN NOT NULL);`},
 	{"flows as numbers", flowColumns},
+	{"actions of operators", incidentActions},
 }
 
 // migrationsTable distinguishes our files from others.

@@ -317,6 +317,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/incidents/{id}/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge, mute, assign or comment an incident */
+        post: operations["act-on-incident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/marks": {
         parameters: {
             query?: never;
@@ -1456,6 +1473,18 @@ export interface components {
             pod?: number;
             role: string;
         };
+        Handling: {
+            /** Format: date-time */
+            acked_at?: string;
+            acked_by?: string;
+            assignee?: string;
+            muted_by?: string;
+            /**
+             * Format: date-time
+             * @description Until then it raises no alerts
+             */
+            muted_until?: string;
+        };
         Health: {
             /** @description Problems and what to do about them, as text */
             alerts: string[];
@@ -1560,6 +1589,8 @@ export interface components {
              * @description Absent while the incident is open
              */
             end?: string;
+            /** @description What operators did about it; absent: nothing */
+            handling?: components["schemas"]["Handling"];
             id: string;
             /** @description Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8 */
             location: string;
@@ -1570,6 +1601,35 @@ export interface components {
             summary: string;
             /** Format: date-time */
             updated: string;
+        };
+        IncidentAction: {
+            /** @enum {string} */
+            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment" | "verify";
+            text?: string;
+            /** Format: date-time */
+            time: string;
+            /**
+             * Format: date-time
+             * @description End of a mute
+             */
+            until?: string;
+            who: string;
+        };
+        IncidentActionRequest: {
+            /**
+             * Format: int64
+             * @description Mute: how long, by the fabric's clock
+             */
+            for_ms?: number;
+            /** @enum {string} */
+            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment";
+            /** @description The comment; assign: who; else a reason */
+            text?: string;
+            /**
+             * Format: date-time
+             * @description Mute: its end, by the fabric's clock, at most 31 days from now; alternative to for_ms
+             */
+            until?: string;
         };
         IncidentDetail: {
             /** @description Actions of the controller, oldest first */
@@ -1593,6 +1653,8 @@ export interface components {
             end_unknown?: boolean;
             /** @description Evidence by source */
             evidence: components["schemas"]["SourceEvidence"][];
+            /** @description What operators did about it; absent: nothing */
+            handling?: components["schemas"]["Handling"];
             id: string;
             /** @description Affected jobs */
             jobs: string[];
@@ -1608,6 +1670,8 @@ export interface components {
             missing: components["schemas"]["MissingEvidence"][];
             /** @description Affected nodes */
             nodes: string[];
+            /** @description What operators did about it, oldest first */
+            operator_actions: components["schemas"]["IncidentAction"][];
             /** @description Port where it started */
             origin?: components["schemas"]["PortRef"];
             /** @description PFC propagation path: each port is paused by the next */
@@ -2694,9 +2758,9 @@ export interface components {
         TimelineEntry: {
             flow?: components["schemas"]["FlowRef"];
             /** @enum {string} */
-            kind: "begin" | "evidence" | "action" | "diagnosis" | "change" | "end";
+            kind: "begin" | "evidence" | "action" | "diagnosis" | "change" | "end" | "operator";
             location?: components["schemas"]["PortRef"];
-            /** @description flowsets, traces, labels, epochs, probes, or controller */
+            /** @description flowsets, traces, labels, epochs, probes, or controller; of kind operator: who */
             source: string;
             text: string;
             /** Format: date-time */
@@ -3670,6 +3734,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IncidentDetail"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "act-on-incident": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IncidentActionRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IncidentAction"];
                 };
             };
             /** @description Error */
