@@ -54,16 +54,16 @@ func TestClientCallsEverything(t *testing.T) {
 		t.Errorf("ReportSlowFlow = %+v, %v", slow, err)
 	}
 	for name, ask := range map[string]func() (any, error){
-		"Topology":       func() (any, error) { return c.Topology(ctx) },
-		"State":          func() (any, error) { return c.State(ctx, time.Time{}) },
-		"PodTopology":    func() (any, error) { return c.PodTopology(ctx, 0, 1) },
-		"Overview":       func() (any, error) { return c.Overview(ctx) },
-		"past State":     func() (any, error) { return c.State(ctx, api.TestNow) },
-		"Clock":          func() (any, error) { return c.Clock(ctx) },
-		"SetPace":        func() (any, error) { return c.SetPace(ctx, .5) },
-		"Health":         func() (any, error) { return c.Health(ctx) },
-		"Incidents":      func() (any, error) { return c.Incidents(ctx, api.IncidentsQuery{Range: last, State: "open"}) },
-		"Incident":       func() (any, error) { return c.Incident(ctx, "inc-1") },
+		"Topology":    func() (any, error) { return c.Topology(ctx) },
+		"State":       func() (any, error) { return c.State(ctx, time.Time{}) },
+		"PodTopology": func() (any, error) { return c.PodTopology(ctx, 0, 1) },
+		"Overview":    func() (any, error) { return c.Overview(ctx) },
+		"past State":  func() (any, error) { return c.State(ctx, api.TestNow) },
+		"Clock":       func() (any, error) { return c.Clock(ctx) },
+		"SetPace":     func() (any, error) { return c.SetPace(ctx, .5) },
+		"Health":      func() (any, error) { return c.Health(ctx) },
+		"Incidents":   func() (any, error) { return c.Incidents(ctx, api.IncidentsQuery{Range: last, State: "open"}) },
+		"Incident":    func() (any, error) { return c.Incident(ctx, "inc-1") },
 		"ActOnIncident": func() (any, error) {
 			return c.ActOnIncident(ctx, "inc-1", api.IncidentActionRequest{Kind: "ack"})
 		},

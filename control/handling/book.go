@@ -18,7 +18,7 @@ import (
 // Kinds of actions.
 const (
 	Ack     = "ack"    // someone is working on it
-	Unack   = "unack"  // nobody is
+	Unack   = "unack"  // it is open for others again
 	Mute    = "mute"   // no alerts until its end
 	Unmute  = "unmute" // before its end
 	Assign  = "assign" // Text is the assignee; empty: none
@@ -33,7 +33,7 @@ func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Commen
 const (
 	MaxText    = 4096                // bytes of a comment
 	maxName    = 128                 // bytes of an assignee
-	maxMute    = 31 * 24 * time.Hour // an alert that nobody wants for longer is a setting, not a mute
+	maxMute    = 31 * 24 * time.Hour // longer is a setting, not a mute
 	maxActions = 1000                // of one incident
 	maxStates  = 16384               // incidents whose state is held
 )
