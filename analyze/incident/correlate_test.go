@@ -348,6 +348,27 @@ func TestTwoRootsStayApart(t *testing.T) {
 	}
 }
 
+// TestBlackHoleBesideALoop: both hit packets to one host. The loop's switches drop packets
+// whose TTL runs out, not switches elsewhere.
+func TestBlackHoleBesideALoop(t *testing.T) {
+	c := newCorrelator(t)
+	loop := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true,
+		Location: at(21, 0), Extent: []model.NodeID{21, 22}, Flows: []model.FlowKey{flow(1)},
+	})
+	hole := Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true,
+		Location: at(22, 0), Flows: []model.FlowKey{flow(1)},
+	}
+	if got := c.AddEvidence(hole); got != loop {
+		t.Errorf("packets dropped in the loop are %v; want the loop", got.Cause)
+	}
+	hole.Location = at(23, 0)
+	if got := c.AddEvidence(hole); got.Cause != anomaly.Blackhole || len(c.OpenIncidents()) != 2 {
+		t.Errorf("packets dropped beside the loop are %v, %d incidents; want a black hole of its own", got.Cause, len(c.OpenIncidents()))
+	}
+}
+
 // TestIncastHasThePlaceOfItsReceiver: PFC is first seen to spread from a port on the
 // path; then the port of the receiver is congested. Senders are those of both. An
 // incast of another receiver is another incident.

@@ -138,6 +138,8 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 			return false // no route makes a host send pauses
 		case congested:
 			return r.hasNode(e.Location.Node) || !e.AtReceiver && near || r.leadsTo(e.Culprits, false)
+		case e.Cause == anomaly.Blackhole && e.Confirmed:
+			return r.hasNode(e.Location.Node) // no route elsewhere makes a switch drop all packets
 		case e.Cause.Family() == anomaly.PacketLoss:
 			// Misrouted packets fill the buffers of its nodes, and are dropped there with
 			// others.
