@@ -87,7 +87,8 @@ func DefaultBalanceConfig(in *topo.Intent) BalanceConfig {
 // BalanceDetector gathers the loads of equal-cost ports over a window of slots.
 type BalanceDetector struct {
 	cfg      BalanceConfig
-	cache    routecache.Cache
+	own      routecache.Cache  // of CountFlow
+	cache    *routecache.Cache // in use
 	groups   []portGroup
 	bySwitch [][]uint32 // indexes of groups, by node
 
@@ -149,7 +150,7 @@ func useOf(place uint32, sighting int) UseEnd { return UseEnd(place)<<16 | UseEn
 // NewUses returns the uses of groups by flows of a map that the window does not have yet,
 // ascending.
 func (b *BalanceDetector) NewUses(m *paths.Map) (list []UseEnd) {
-	b.cache.Use(b.cfg.Intent.At(m.Start()))
+	b.cache = m.RouteCache(b.cfg.Intent.At(m.Start()))
 	for i := range m.Flows() {
 		key := m.Key(i)
 		for _, s := range m.Sightings(i) {
@@ -172,9 +173,13 @@ func (b *BalanceDetector) Tracked() int { return len(b.uses) }
 // ObservePart is Observe of a part of the flows, of which new uses are added if they are
 // before end.
 func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
-	b.cache.Use(b.cfg.Intent.At(m.Start()))
+	b.cache = m.RouteCache(b.cfg.Intent.At(m.Start()))
 	for i := range m.Flows() {
-		key, hash, number := m.Key(i), m.Hash(i), noFlow
+		key, hash := m.Key(i), m.Hash(i)
+		number, known := b.flows.FindHinted(key, hash, m.ID(i))
+		if !known {
+			number = noFlow
+		}
 		hops := m.Sightings(i)
 		for hop := range hops {
 			if s := &hops[hop]; s.Out != 0 {
@@ -189,23 +194,24 @@ func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
 func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID,
 	packets uint64,
 ) {
-	b.cache.Use(r)
-	b.count(&key, flowtable.Hash(&key), noFlow, sw, out, packets, b.cfg.MaxFlows <= 0 || len(b.uses) < b.cfg.MaxFlows)
+	b.own.Use(r)
+	b.cache = &b.own
+	hash := flowtable.Hash(&key)
+	number, known := b.flows.Find(&key, hash)
+	if !known {
+		number = noFlow
+	}
+	b.count(&key, hash, number, sw, out, packets, b.cfg.MaxFlows <= 0 || len(b.uses) < b.cfg.MaxFlows)
 }
 
 const noFlow = ^uint32(0)
 
-// count adds packets of a flow to the group that it used, and returns the flow's number
-// if it has one. A flow that is new in the group is counted if there is room.
+// count adds packets of a flow to the group that it used, and returns the flow's number:
+// noFlow if it has none, before or after. A flow that is new in the group is counted if there is room.
 func (b *BalanceDetector) count(key *model.FlowKey, hash uint64, number uint32, sw model.NodeID, out model.PortID, packets uint64, room bool) uint32 {
 	group, port, ok := b.groupOf(key, sw, out)
 	if !ok {
 		return number
-	}
-	if number == noFlow {
-		if n, known := b.flows.Find(key, hash); known {
-			number = n
-		}
 	}
 	var u *flowUse
 	if number != noFlow {

@@ -69,7 +69,7 @@ func (s *Sizes) Tracked() int { return s.flows.Len() }
 func (s *Sizes) ObservePart(m *paths.Map, end uint32) {
 	for i := range m.Flows() {
 		best := m.Largest(i)
-		n, known := s.flows.Find(m.Key(i), m.Hash(i))
+		n, known := s.flows.FindHinted(m.Key(i), m.Hash(i), m.ID(i))
 		if !known {
 			if m.Place(i) >= end {
 				s.Untracked++

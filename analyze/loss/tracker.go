@@ -38,7 +38,7 @@ type Stats struct {
 type Tracker struct {
 	cfg   Config
 	ports *paths.Ports
-	cache routecache.Cache
+	cache *routecache.Cache // of the slot that is observed
 	stats Stats
 	links links
 	// since is the slot from which on a switch has reported everything, without a gap.
@@ -114,13 +114,13 @@ func (t *Tracker) Tracked() int { return t.flows.Len() }
 // if their place is before end. The events are not sorted.
 func (t *Tracker) ObservePart(m *paths.Map, end uint32) (events []Event) {
 	routes := t.cfg.Intent.At(m.Start())
-	t.cache.Use(routes)
+	t.cache = m.RouteCache(routes)
 	t.before = t.last
 	t.noteCompleteSwitches(m, routes.Fabric())
 	m.OrderPaths(t.ports, routes)
 	for i := range m.Flows() {
 		key := m.Key(i)
-		n, known := t.flows.Find(key, m.Hash(i))
+		n, known := t.flows.FindHinted(key, m.Hash(i), m.ID(i))
 		if !known {
 			if m.Place(i) >= end {
 				t.stats.Untracked++

@@ -40,7 +40,7 @@ type Detector struct {
 	ports  *Ports
 	maps   [2]*Map // of the slot before last, and of the last one
 	routes []*topo.Routes
-	cache  routecache.Cache // of the newest of routes
+	cache  *routecache.Cache // of the newest of routes
 	part   Part
 	merger Merger
 }
@@ -75,7 +75,7 @@ func (d *Detector) Examine(m *Map) *Part {
 	out.reset(m.Slot)
 	before, last := d.maps[0], d.maps[1]
 	m.OrderPaths(d.ports, d.cfg.Intent.At(m.Start()))
-	d.useRoutes(d.cfg.Intent.Between(m.Start().Add(-m.Length), m.End().Add(m.Length)))
+	d.useRoutes(m, d.cfg.Intent.Between(m.Start().Add(-m.Length), m.End().Add(m.Length)))
 	for i := range m.Flows() {
 		d.examineFlow(m, last, i)
 	}
@@ -86,10 +86,10 @@ func (d *Detector) Examine(m *Map) *Part {
 	return out
 }
 
-// useRoutes makes routes those that flows are judged by, the newest last.
-func (d *Detector) useRoutes(routes []*topo.Routes) {
+// useRoutes makes routes those that flows of a map are judged by, the newest last.
+func (d *Detector) useRoutes(m *Map, routes []*topo.Routes) {
 	d.routes = routes
-	d.cache.Use(routes[len(routes)-1])
+	d.cache = m.RouteCache(routes[len(routes)-1])
 }
 
 // examineFlow examines a flow of this slot.
@@ -147,7 +147,7 @@ func (f *flowIn) at(sw model.NodeID) (Sighting, Presence) { return f.m.FlowAt(f.
 // confirmStops checks paths that stopped in the last slot again, now that their
 // packets have had another slot to arrive in.
 func (d *Detector) confirmStops(before, last, now *Map) {
-	d.useRoutes(d.cfg.Intent.Between(last.Start().Add(-last.Length), now.End()))
+	d.useRoutes(now, d.cfg.Intent.Between(last.Start().Add(-last.Length), now.End()))
 	for i, shape := range last.shapes {
 		if shape&(chain|delivered) == chain|delivered {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/analyze/internal/flowtable"
+	"github.com/weft-telemetry/weft/analyze/internal/routecache"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -48,7 +49,8 @@ const (
 type Map struct {
 	*Reports
 
-	flows  flowtable.Table
+	ids    []uint32 // of the flows in the workspace's index
+	byID   []uint32 // flows: one is at its id; where ids does not agree there is none
 	hashes []uint64 // of the keys
 	places []uint32 // of the flows' first records among all records of the slot
 	starts []uint32 // of the flows' sightings, and the end of the last one's
@@ -62,14 +64,17 @@ type Map struct {
 	work    *Workspace
 }
 
-// Workspace is memory that maps need while they are made. Maps of successive slots may
-// share one, if each is joined before the next is begun.
+// Workspace is the keys of maps, and memory that they need while they are made. Maps of
+// successive slots may share one, if each is joined before the next is begun: most flows
+// are in several slots, and have one key and one id in all of them.
 type Workspace struct {
+	index       flowIndex
 	staged      []Sighting // records in the order in which they were added
 	stagedFlows []uint32   // and their flows
 	counts      []uint32   // sightings by flow
 	chain       [maxChain]Sighting
 	order       pathOrder
+	cache       routecache.Cache
 }
 
 // shape is what is known about a flow's path from the ports of its sightings.
@@ -98,10 +103,17 @@ func NewPart(r *Reports, w *Workspace) *Map { return &Map{Reports: r, work: w} }
 // Reset starts another slot with the same memory.
 func (m *Map) Reset(r *Reports) {
 	m.Reports, m.routes, m.records, m.joined = r, nil, 0, false
-	m.flows.Clear()
-	m.hashes, m.places, m.starts, m.seen, m.shapes = m.hashes[:0], m.places[:0], m.starts[:0], m.seen[:0], m.shapes[:0]
+	m.work.index.release(m.ids)
+	m.ids, m.hashes, m.places, m.starts, m.seen, m.shapes = m.ids[:0], m.hashes[:0], m.places[:0], m.starts[:0], m.seen[:0], m.shapes[:0]
 	clear(m.loops)
 	m.loops = m.loops[:0]
+}
+
+// RouteCache returns answers of routes that all analyses of the map use: one of them
+// finds what another has asked for. It is valid until the next call.
+func (m *Map) RouteCache(r *topo.Routes) *routecache.Cache {
+	m.work.cache.Use(r)
+	return &m.work.cache
 }
 
 // SlotAt returns the index of a slot of a switch: its start divided by its
@@ -137,13 +149,13 @@ func (m *Map) GrowRecords(n int) {
 	}
 }
 
-// AddRecords adds some records of a flowset that the reports have: those at the given
-// indexes, ascending. Hashes are those of all its records, and place is that of its first
-// one among all records of the slot.
-func (m *Map) AddRecords(d *flows.Decoded, indexes []uint32, hashes []uint64, place uint32) {
+// AddRecords adds some records of a flowset that the reports have, with their hashes and
+// their places in the flowset, ascending. First is the place of the flowset's first record
+// among all records of the slot.
+func (m *Map) AddRecords(d *flows.Decoded, records []flows.Record, hashes []uint64, places []uint32, first uint32) {
 	lost := m.lost[family{d.Switch, d.V6}]
-	for _, i := range indexes {
-		m.addRecord(d.Switch, &d.Records[i], hashes[i], place+i, lost)
+	for i := range records {
+		m.addRecord(d.Switch, &records[i], hashes[i], first+places[i], lost)
 	}
 }
 
@@ -155,15 +167,21 @@ func (m *Map) addRecord(sw model.NodeID, r *flows.Record, hash uint64, place uin
 	if m.joined {
 		panic("paths: a flowset is added to a map that is in use")
 	}
-	flow, added := m.flows.FindOrAdd(&r.Key, hash)
-	if added {
-		m.hashes = append(m.hashes, hash)
-		m.places = append(m.places, place)
+	id := m.work.index.number(&r.Key, hash)
+	flow, known := m.withID(id)
+	if !known {
+		flow = m.addFlow(id, hash, place)
 	}
-	m.work.stagedFlows = append(m.work.stagedFlows, flow)
-	m.work.staged = append(m.work.staged, Sighting{
-		Switch: sw, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Grade == flows.Exact && !lost,
-	})
+	w := m.work
+	w.stagedFlows = append(w.stagedFlows, flow)
+	if len(w.staged) == cap(w.staged) {
+		w.staged = slices.Grow(w.staged, 1)
+	}
+	// Set field by field: a copy has to wait for the narrower stores before it.
+	w.staged = w.staged[:len(w.staged)+1]
+	s := &w.staged[len(w.staged)-1]
+	s.Packets, s.Bytes, s.Switch, s.In, s.Out = r.Packets, r.Bytes, sw, r.In, r.Out
+	s.Exact, s.rank = r.Grade == flows.Exact && !lost, 0
 }
 
 // join moves the records that were added to their flows' pieces of seen.
@@ -173,7 +191,7 @@ func (m *Map) join() {
 	}
 	m.joined = true
 	w := m.work
-	n := m.flows.Len()
+	n := m.Flows()
 	m.starts = resized(m.starts, n+1)
 	clear(m.starts)
 	for _, flow := range w.stagedFlows {
@@ -192,8 +210,8 @@ func (m *Map) join() {
 		if merge(m.seen[first:first+count], s) {
 			continue
 		}
-		s.rank = uint16(min(count, 1<<16-1))
 		m.seen[first+count] = *s
+		m.seen[first+count].rank = uint16(min(count, 1<<16-1))
 		w.counts[flow] = count + 1
 		placed++
 	}
@@ -239,10 +257,10 @@ func resized[T any](s []T, n int) []T {
 }
 
 // Flows returns the number of flows seen anywhere.
-func (m *Map) Flows() int { return m.flows.Len() }
+func (m *Map) Flows() int { return len(m.ids) }
 
 // Key returns the key of a flow by number.
-func (m *Map) Key(flow int) *model.FlowKey { return m.flows.Key(uint32(flow)) }
+func (m *Map) Key(flow int) *model.FlowKey { return m.work.index.table.Key(m.ids[flow]) }
 
 // Place returns the place of a flow's first record among all records of the slot. Flows
 // are ascending by it, in a part of the flows too.
@@ -260,8 +278,10 @@ func (m *Map) Sightings(flow int) []Sighting {
 // Find returns the number of a flow, or -1.
 func (m *Map) Find(key *model.FlowKey, hash uint64) int {
 	m.join()
-	if n, ok := m.flows.Find(key, hash); ok {
-		return int(n)
+	if id, ok := m.work.index.table.Find(key, hash); ok {
+		if n, ok := m.withID(id); ok {
+			return int(n)
+		}
 	}
 	return -1
 }

@@ -50,7 +50,7 @@ func (r *Reducer) load(slot []*paths.Map) {
 func (p *part) compare(last *part, factor uint64) {
 	for k := range p.totals {
 		t := &p.totals[k]
-		at := last.m.Find(p.m.Key(k), p.m.Hash(k))
+		at := p.m.In(last.m, k)
 		if at < 0 {
 			p.odd[k] = true
 			continue

@@ -112,6 +112,8 @@ type analyses struct {
 	merger   paths.Merger
 	bursts   *load.BurstDetector
 	slots    int // analysed
+
+	checkPorts bool // records may have ports that their switch does not have
 }
 
 func newAnalyses(cfg *Config) (*analyses, error) {
@@ -151,7 +153,10 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 		records += len(s.Decoded[i].Records)
 	}
 	a.shuffled = append(a.shuffled, make([]shuffle, max(len(s.Decoded)-len(a.shuffled), 0))...)
-	inParallel(a.workers, len(s.Decoded), func(i int) { a.shuffled[i].sort(&s.Decoded[i], len(a.parts)) })
+	inParallel(a.workers, len(s.Decoded), func(i int) {
+		d := &s.Decoded[i]
+		a.shuffled[i].sort(d, a.portsOf(d.Switch), len(a.parts))
+	})
 	limited := a.mayReachLimits(records)
 	s.parts, s.ports = s.parts[:0], a.ports
 	for _, p := range a.parts {
@@ -170,6 +175,14 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 		inParallel(a.workers, len(a.parts), func(i int) { a.parts[i].track(s.parts[i], e) })
 	}
 	a.merge(s)
+}
+
+// portsOf returns the highest port of a switch, beyond which ports are unknown.
+func (a *analyses) portsOf(sw model.NodeID) model.PortID {
+	if f := a.ports.Fabric(); a.checkPorts && f.HasNode(sw) {
+		return model.PortID(len(f.Node(sw).Ports))
+	}
+	return math.MaxUint16
 }
 
 // merge makes the results of the slot of those of the partitions.
@@ -273,6 +286,8 @@ func (a *analyses) resetSizes() {
 // MaxPartitions bounds Config.Partitions.
 const MaxPartitions = 1 << 12
 
-// DefaultPartitions is one for each CPU, and at least 8: the state of a partition of a
-// large slot is then in a CPU's own cache (BenchmarkPartitions).
-func DefaultPartitions() int { return min(max(runtime.GOMAXPROCS(0), 8), MaxPartitions) }
+// DefaultPartitions is one for each CPU, and at least 16: what a partition of a large
+// slot changes is then in a CPU's own cache (BenchmarkPartitions).
+func DefaultPartitions() int { return min(max(runtime.GOMAXPROCS(0), leastPartitions), MaxPartitions) }
+
+const leastPartitions = 16

@@ -47,7 +47,7 @@ func TestDecodedFlowTakesItsSize(t *testing.T) {
 			records = records[:0]
 			for i := range slot.Decoded {
 				a.reports[at].Add(&slot.Decoded[i])
-				a.shuffled[i].sort(&slot.Decoded[i], len(a.parts))
+				a.shuffled[i].sort(&slot.Decoded[i], 64, len(a.parts))
 				records = append(records, slices.Clip(slices.Clone(slot.Decoded[i].Records)))
 			}
 			for i, p := range a.parts {

@@ -50,16 +50,14 @@ func (p *partition) join(at int, reports *paths.Reports, decoded []flows.Decoded
 	m.Reset(reports)
 	records := 0
 	for i := range decoded {
-		list, _ := shuffled[i].part(index)
-		records += len(list)
+		records += shuffled[i].len(index)
 	}
 	m.GrowRecords(records)
-	place := uint32(0)
+	first := uint32(0)
 	for i := range decoded {
-		d := &decoded[i]
-		list, hashes := shuffled[i].part(index)
-		m.AddRecords(d, list, hashes, place)
-		place += uint32(len(d.Records))
+		list, hashes, places := shuffled[i].part(index)
+		m.AddRecords(&decoded[i], list, hashes, places, first)
+		first += uint32(len(decoded[i].Records))
 	}
 }
 

@@ -39,12 +39,9 @@ func slotCapacities(f *topo.Fabric, slot time.Duration) []flowset.Counts {
 	return list
 }
 
-// clearUnknownPorts makes ports that a switch does not have unknown ones.
-func (w *Watch) clearUnknownPorts(d *flows.Decoded) {
-	ports := model.PortID(len(w.fabric.Node(d.Switch).Ports))
-	for i := range d.Records {
-		if r := &d.Records[i]; r.In > ports || r.Out > ports {
-			r.In, r.Out = min(r.In, ports+1)%(ports+1), min(r.Out, ports+1)%(ports+1)
-		}
+// clearUnknownPorts makes ports unknown that a switch with some ports does not have.
+func clearUnknownPorts(r *flows.Record, ports model.PortID) {
+	if r.In > ports || r.Out > ports {
+		r.In, r.Out = min(r.In, ports+1)%(ports+1), min(r.Out, ports+1)%(ports+1)
 	}
 }

@@ -111,6 +111,7 @@ func New(cfg Config) (*Watch, error) {
 	}
 	fail(e)
 	w.flows, e = newAnalyses(&w.cfg)
+	w.flows.checkPorts = true
 	fail(e)
 	if err != nil {
 		return nil, fmt.Errorf("flowwatch: %w", err)
@@ -214,7 +215,6 @@ func (w *Watch) decodeSlot() *Slot {
 	for i := range s.Decoded {
 		w.flowHops += uint64(len(s.Decoded[i].Records))
 		w.undecodedFlows += uint64(s.Decoded[i].Undecoded)
-		w.clearUnknownPorts(&s.Decoded[i])
 	}
 	w.flows.observe(s, missing)
 	w.asm.Recycle(held)

@@ -69,7 +69,7 @@ var serviceSettings = []Setting{
 	{Key: "controller.flows", About: "flows of a switch in a slot that lists of flowsets are sized for: they hold two and a half such slots", at: func(c *Config) any { return &c.Controller.Flows }},
 	{Key: "controller.flow_cells", About: "reject flowsets with more cells", at: func(c *Config) any { return &c.Controller.FlowCells }},
 	{Key: "controller.max_flows", About: "flows that are followed from slot to slot; more are counted, not followed; 0: as many as the memory holds, from 131,072 to 1,048,576", at: func(c *Config) any { return &c.Controller.MaxFlows }},
-	{Key: "controller.partitions", About: "parts of the flows, by their hash, that are analysed at once; no result depends on it; 0: one for each CPU, and at least 8", at: func(c *Config) any { return &c.Controller.Partitions }},
+	{Key: "controller.partitions", About: "parts of the flows, by their hash, that are analysed at once; no result depends on it; 0: one for each CPU, and at least 16", at: func(c *Config) any { return &c.Controller.Partitions }},
 	{Key: "controller.keep_flows", About: "flows of a slot that are stored one by one; the sums of others are stored by host, job and path", at: func(c *Config) any { return &c.Controller.KeepFlows }},
 	{Key: "controller.trace_memory", About: "memory for traces, open and kept", at: func(c *Config) any { return &c.Controller.TraceMemory }},
 	{Key: "controller.diagnosis_memory", About: "memory for epochs of polled switches and their graphs", at: func(c *Config) any { return &c.Controller.DiagnosisMemory }},

@@ -24,6 +24,8 @@ type Table struct {
 	slots []uint64
 	keys  []model.FlowKey // by number
 	free  []uint32        // numbers of deleted flows
+	// hinted are numbers by hint: that of the flow that was found with the hint before.
+	hinted []uint32
 }
 
 const (
@@ -57,6 +59,25 @@ func (t *Table) Find(key *model.FlowKey, hash uint64) (number uint32, ok bool) {
 			}
 		}
 	}
+}
+
+// FindHinted is Find with a hint, a small number that is usually the same for one flow:
+// then the flow is found without a search. Any hint gives the same result.
+func (t *Table) FindHinted(key *model.FlowKey, hash uint64, hint uint32) (number uint32, ok bool) {
+	if int(hint) < len(t.hinted) {
+		// Numbers that were deleted have the zero key, those that were given again another.
+		if n := t.hinted[hint]; int(n) < len(t.keys) && t.keys[n].Equal(key) && !key.IsZero() {
+			return n, true
+		}
+	}
+	number, ok = t.Find(key, hash)
+	if ok {
+		if n := int(hint) + 1 - len(t.hinted); n > 0 {
+			t.hinted = append(t.hinted, make([]uint32, n)...)
+		}
+		t.hinted[hint] = number
+	}
+	return number, ok
 }
 
 // FindOrAdd returns the number of a flow, a new one if the table does not have it.

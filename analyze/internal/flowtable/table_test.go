@@ -17,6 +17,7 @@ func TestTableIsAMap(t *testing.T) {
 		var table Table
 		want := map[model.FlowKey]uint32{}
 		used := map[uint32]bool{}
+		hintOf := rapid.Uint32Range(1, 3).Draw(t, "flows of a hint")
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			k := key(rapid.IntRange(0, 60).Draw(t, "flow"))
 			n, has := want[k]
@@ -46,6 +47,10 @@ func TestTableIsAMap(t *testing.T) {
 				n, has := want[k]
 				if got, ok := table.Find(&k, Hash(&k)); ok != has || has && (got != n || *table.Key(n) != k) {
 					t.Fatalf("Find(%v) = %d, %v; want %d, %v", k, got, ok, n, has)
+				}
+				hint := uint32(f) / hintOf // several flows have one hint
+				if got, ok := table.FindHinted(&k, Hash(&k), hint); ok != has || has && got != n {
+					t.Fatalf("FindHinted(%v, %d) = %d, %v; want %d, %v", k, hint, got, ok, n, has)
 				}
 			}
 		}
