@@ -27,6 +27,13 @@ func TestClaimsAreWellFormed(t *testing.T) {
 			if c.Where == "" || c.Says == "" || c.Published == "" || c.Run == nil {
 				t.Errorf("claim %s lacks where, says, published or a function: %+v", c.ID, c)
 			}
+			names := map[string]bool{}
+			for _, m := range c.Mutations {
+				if m.Name == "" || m.Removes == "" || names[m.Name] {
+					t.Errorf("claim %s: mutation %+v, want a name of its own and what it removes", c.ID, m)
+				}
+				names[m.Name] = true
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ type reproFlags struct {
 	quick  bool
 	out    string
 	broken bool
+	resume string
 }
 
 // options returns the options of one measurement, whose progress is shown after
@@ -47,6 +49,8 @@ func (a *app) reproCommand() *cobra.Command {
 published value, the measured value, and PASS or FAIL. Without arguments, or with
 list, it lists the claims.
 
+With --resume FILE, an interrupted run can be continued by the same command.
+
 The exit code is 1 if a claim failed or could not be measured. The same seed gives
 the same results, except for times, which depend on the machine.
 
@@ -58,6 +62,7 @@ Papers:
 		Example: `  weft repro list
   weft repro flowradar --quick
   weft repro everflow-consistent --quick --break
+  weft repro all --quick --resume outcomes.jsonl
   weft repro all --out plots -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && args[0] == "list" {
@@ -77,6 +82,9 @@ Papers:
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if f.broken && f.resume != "" {
+				return usageError{errors.New("--resume continues measurements of claims, want it without --break")}
+			}
 			if f.broken {
 				return a.breakClaims(ctx, cmd, entries, f)
 			}
@@ -94,6 +102,7 @@ Papers:
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed")
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes: under a minute per claim")
 	cmd.Flags().BoolVar(&f.broken, "break", false, "remove each mechanism that a claim names, and expect it to fail")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "keep outcomes in this file, and do not measure again what it has with the same seed, size and build")
 	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) to this directory")
 	return cmd
 }
@@ -131,12 +140,34 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 		Machine string          `json:"machine"`
 	}{Seed: f.seed, Quick: f.quick, Machine: bench.Machine()}
 	progress := newProgressBar(cmd.ErrOrStderr(), false)
+	journal, err := f.openJournal()
+	if err != nil {
+		return err
+	}
+	if journal != nil {
+		defer journal.Close()
+	}
 	failed := 0
 	for i, e := range entries {
-		r := repro.Run(ctx, e, f.options(progress, fmt.Sprintf("%d of %d  %s", i+1, len(entries), e.ID)), f.out)
-		progress.clear()
-		if ctx.Err() != nil {
-			return fmt.Errorf("repro %s: %w", e.ID, context.Cause(ctx))
+		name := fmt.Sprintf("%d of %d  %s", i+1, len(entries), e.ID)
+		r, known := repro.Outcome{}, false
+		if journal != nil {
+			r, known = journal.Outcome(e.ID)
+		}
+		if !known {
+			r = repro.Run(ctx, e, f.options(progress, name), f.out)
+			progress.clear()
+			if ctx.Err() != nil {
+				return fmt.Errorf("repro %s: %w", e.ID, context.Cause(ctx))
+			}
+			if journal != nil {
+				if err := journal.Add(r); err != nil {
+					return fmt.Errorf("--resume: %w", err)
+				}
+			}
+		}
+		if len(entries) > 1 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s  %.1f s%s\n", name, shortVerdict(r), r.Seconds, ifKnown(known))
 		}
 		report.Claims = append(report.Claims, r)
 		if !r.Pass {
@@ -148,7 +179,6 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 			}
 		}
 	}
-	var err error
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
@@ -159,6 +189,33 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 		err = errMissed
 	}
 	return err
+}
+
+// openJournal opens the file of outcomes; nil if there is none.
+func (f reproFlags) openJournal() (*repro.Journal, error) {
+	if f.resume == "" {
+		return nil, nil
+	}
+	b := readBuildInfo()
+	j, err := repro.OpenJournal(f.resume, repro.Conditions{Seed: f.seed, Quick: f.quick, Build: b.Version + " " + b.Commit})
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	return j, nil
+}
+
+func shortVerdict(r repro.Outcome) string {
+	if r.Pass {
+		return "PASS"
+	}
+	return "FAIL"
+}
+
+func ifKnown(known bool) string {
+	if known {
+		return ", measured before"
+	}
+	return ""
 }
 
 func printOutcome(w io.Writer, r repro.Outcome) error {

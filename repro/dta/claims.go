@@ -23,6 +23,7 @@ func Claims() []claim.Claim {
 		redundancy,
 		longevity,
 		gather,
+		postcarding,
 		appendBatch,
 		appendLists,
 		polling,

@@ -19,6 +19,9 @@ var (
 	rows = claim.Mutation{
 		Name: "cache rows", Removes: "the translator's cache has a single row",
 	}
+	gathering = claim.Mutation{
+		Name: "gathering", Removes: "every postcard is a path of one hop, and is written by itself",
+	}
 	lockFree = claim.Mutation{
 		Name: "lock-free lists", Removes: "the reader and the writer of a list exclude each other by a lock",
 	}

@@ -40,18 +40,21 @@ func fabricKey(rng *rand.Rand) (k peer.Key) {
 }
 
 // packReports packs reports side by side. For postcards, the five of a path
-// follow each other, as the paper's do for its comparison.
-func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, keyed bool) []byte {
+// follow each other, as the paper's do for its comparison. Where reports stand
+// alone, an entry of a list has its key, and a postcard is a path of one hop.
+func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, alone bool) []byte {
 	var run []byte
 	data := make([]byte, 4)
 	for i, flow := range order {
 		r := wire.Report{Primitive: kind, Redundancy: copies}
-		if kind == wire.Postcarding {
+		if kind == wire.Postcarding && alone {
+			r.Path = 1
+		} else if kind == wire.Postcarding {
 			flow, r.Hop, r.Path = order[i/fiveHops], uint8(i%fiveHops), fiveHops
 		}
 		binary.BigEndian.PutUint32(data, uint32(i+1))
 		r.Key, r.Data = keys[flow][:], data
-		if keyed { // the second list has such entries
+		if alone && kind == wire.Append { // the second list has such entries
 			r.Data, r.List = append(data[:4:4], keys[flow][:]...), 1
 		}
 		run = r.AppendTo(run)
@@ -168,7 +171,11 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	}
 	out.write = best(nil, taken(run))
 	out.write2 = best(nil, taken(packReports(wire.KeyWrite, keys, order, 2, false)))
-	out.postcard = best(nil, taken(packReports(wire.Postcarding, keys, order, 1, false)))
+	cards := packReports(wire.Postcarding, keys, order, 1, false)
+	if o.Without(gathering) {
+		cards = packReports(wire.Postcarding, keys, order, 1, true)
+	}
+	out.postcard = best(nil, taken(cards))
 	out.append = best(nil, taken(packReports(wire.Append, keys, order, 1, false)))
 	out.appendKey = best(nil, taken(packReports(wire.Append, keys, order, 1, true)))
 	return out, cmp.Or(err, ctx.Err())
