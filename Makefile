@@ -42,7 +42,7 @@ PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_m
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (5s)
 
 unit: console-deps
-	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
+	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager
 	$(GO) test -race ./...
 	$(GO) test -vet=off $(PLAIN) # vetted above
 

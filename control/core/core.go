@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/handling"
 	"github.com/weft-telemetry/weft/control/livestate"
@@ -80,6 +81,8 @@ type Deps struct {
 	Devices control.Devices
 	Store   Store   // nil: records go to Records alone
 	Lab     api.Lab // nil: faults cannot be injected
+	// Alerts sends incidents to other systems; nil: none are sent.
+	Alerts *alerts.Notifier
 	// Memory is read by key, until the API answers no more; nil: there is none.
 	Memory  *translate.Memory
 	Console fs.FS // nil: there is none
@@ -157,6 +160,9 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 			return nil, err
 		}
 	}
+	if deps.Alerts != nil && c.handled != nil {
+		deps.Alerts.SetMuted(func(id string) bool { return c.handled.Muted(id, c.input.Clock().Now) })
+	}
 	c.server, err = api.New(*cfg.API, api.Deps{
 		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Marker: b, CounterAdmin: b, Diagnoser: b,
 		FlowAnalyses: b, Memory: memory, Lab: deps.Lab, Handling: c.handled, Jobs: c.Controller.JobRecords, Console: deps.Console, Build: deps.Build, Log: deps.Log,
@@ -221,6 +227,9 @@ func (c *Core) Run(ctx context.Context) error {
 	} else {
 		written <- nil
 	}
+	if c.deps.Alerts != nil {
+		start(c.deps.Alerts.Run)
+	}
 	start(c.watchProgress)
 	start(c.serve)
 	start(c.input.Run)
@@ -265,6 +274,9 @@ func (c *Core) Health() api.Health {
 	if c.Writer != nil {
 		stages = append(stages, c.Writer.HealthStage())
 	}
+	if c.deps.Alerts != nil {
+		stages = append(stages, alertStage(c.deps.Alerts))
+	}
 	now := time.Now()
 	h := c.tracker.Health(now, stages)
 	h.Panics = c.panics.Count()
@@ -289,6 +301,9 @@ func (c *Core) Health() api.Health {
 			h.State, h.Alerts = "degraded", append(h.Alerts, a)
 		}
 	}
+	if c.deps.Alerts != nil {
+		addAlertProblems(&h, c.deps.Alerts)
+	}
 	addStalls(&h, c.stalls())
 	s := c.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes = int64(s.size), int64(s.limit)
@@ -310,6 +325,9 @@ func (c *Core) addRecords(b *record.Batch) {
 			in.Handling = api.NewHandling(c.handled.State(in.ID))
 		}
 		c.hub.Publish(in)
+		if c.deps.Alerts != nil {
+			c.deps.Alerts.Update(b.Incidents[i])
+		}
 	}
 }
 

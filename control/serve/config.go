@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/control/flowwatch"
@@ -88,7 +90,8 @@ type Config struct {
 		AuditFile           string
 		AuditMaxSize        model.Bytes
 	}
-	Log Log
+	Alerts alerts.Config
+	Log    Log
 }
 
 // Log configures the log.
@@ -135,6 +138,7 @@ func DefaultConfig() (c Config) {
 	a := api.DefaultConfig()
 	c.API.Listen, c.API.TokenFailures, c.API.AuditMaxSize = a.Listen, a.TokenFailures, a.AuditMaxSize
 	c.API.MaxConnections, c.API.ReservedConnections, c.API.AddressConnections = a.MaxConnections, a.ReservedConnections, a.AddressConnections
+	c.Alerts = alerts.DefaultConfig()
 	c.Log.Level, c.Log.Format = "info", "text"
 	return c
 }
@@ -193,6 +197,13 @@ func (c *Config) Check() error {
 	}
 	if err := c.Store.Retention.Check(); err != nil {
 		return bad("store.retention", "%s", strings.TrimPrefix(err.Error(), "retention: "))
+	}
+	if err := c.Alerts.Check(); err != nil {
+		var e *alerts.KeyError
+		if errors.As(err, &e) {
+			return bad("alerts."+e.Key, "%s", e.Msg)
+		}
+		return err
 	}
 	return c.checkOpen()
 }

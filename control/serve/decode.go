@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/internal/fileerror"
@@ -67,6 +68,8 @@ func (d *decoder) section(prefix string, v tree.Value) error {
 			err = eachItem(e.Value, key, d.job, "name", "hosts", "prefixes")
 		case "api.tenants":
 			err = eachItem(e.Value, key, d.tenant, "name", "token", "prefixes", "hosts")
+		case "alerts.targets":
+			err = eachItem(e.Value, key, d.alertTarget, "kind", "url", "token")
 		default:
 			err = d.setting(key, e)
 		}
@@ -117,7 +120,7 @@ func words(v tree.Value, what string) (string, error) {
 // neighbours are the keys of the section that an unknown one stands in.
 func neighbours(key string) (list []string) {
 	prefix := key[:strings.LastIndex(key, ".")+1]
-	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants") {
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants", "alerts.targets") {
 		rest, in := strings.CutPrefix(k, prefix)
 		word, _, _ := strings.Cut(rest, ".")
 		if in && !slices.Contains(list, word) {
@@ -249,6 +252,15 @@ func (d *decoder) tenant(it item) (err error) {
 		return err
 	}
 	d.c.API.Tenants = append(d.c.API.Tenants, t)
+	return nil
+}
+
+func (d *decoder) alertTarget(it item) error {
+	t := alerts.Target{Kind: it.get["kind"].text, URL: it.get["url"].text, Token: it.get["token"].text}
+	if err := t.Check(); err != nil {
+		return it.Errorf("alerts.targets: %v", err)
+	}
+	d.c.Alerts.Targets = append(d.c.Alerts.Targets, t)
 	return nil
 }
 

@@ -68,6 +68,10 @@ func (c *Config) dumpRest(b *strings.Builder, section string) {
 			t := &c.API.Tenants[i]
 			fmt.Fprintf(b, "  #   %s: prefixes %v, hosts %v\n", t.Name, t.Prefixes, t.Hosts)
 		}
+	case "alerts":
+		if n := len(c.Alerts.Targets); n > 0 { // URLs of webhooks are often secret
+			fmt.Fprintf(b, "  # %d targets are set and not shown\n", n)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ func FuzzConfig(f *testing.F) {
 		"topology: \"null\"\njobs:\n  - {name: blue, hosts: [h0, h1], prefixes: [10.9.0.0/16]}\n",
 		"topology: f.yaml\napi:\n  token: secret-secret-secret\n  hosts: [a, b]\n  tenants:\n    - {name: blue, token: tok-tok-tok-tok-tok, prefixes: [10.0.1.0/24], hosts: [h3]}\n",
 		"topology: f.yaml\nstore:\n  max_size: 1234567\n  retention: {flows: 1000000h, ports: 99999999s, traces: forever}\n",
+		"topology: f.yaml\nalerts:\n  link: https://weft.example\n  hold: 0s\n  targets: [{kind: webhook, url: 'http://h/x', token: t}, {kind: alertmanager, url: 'http://127.0.0.1:9093'}]\n",
 		"topology: f.yaml\nstore: {max_size: 10GB, memory: 123456789B, queue: 1000}\ndta: {rate: 1e6, receive_buffer: 5000}\n",
 		"topology: |\n  two\n  lines\nlog: {level: WARN+2}\n", "topology: ~\n", "api: 5\n", "a: &b [*b]\n", "switches: {}\n", "topology: f\ntopology: g\n",
 	} {
@@ -53,7 +54,7 @@ func FuzzConfig(f *testing.F) {
 		if err := parse("dump.yaml", []byte(text), &again, map[string]int{}); err != nil {
 			t.Fatalf("%q is dumped as\n%s\nwhich is not read: %v", data, text, err)
 		}
-		c.API.Token, c.API.Tenants = "", nil
+		c.API.Token, c.API.Tenants, c.Alerts.Targets = "", nil, nil
 		if !reflect.DeepEqual(c, again) {
 			t.Fatalf("%q is dumped as\n%s\nwhich reads as\n%+v; want\n%+v", data, text, again, c)
 		}
@@ -71,7 +72,7 @@ func dumped(t *testing.T, c *Config) string {
 
 // isKey reports whether a key, or a section, is one of a configuration.
 func isKey(key string) bool {
-	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants") {
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants", "alerts.targets") {
 		if k == key || strings.HasPrefix(k, key+".") {
 			return true
 		}
@@ -82,12 +83,16 @@ func isKey(key string) bool {
 // TestErrorsHaveTheirLine: also those about values that are well written.
 func TestErrorsHaveTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"topology: f\ndta:\n  workers: 99\n":                              "f.yaml:3: dta.workers: 99, want 1 to 16",
-		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n": "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
-		"dta:\n  workers: 2\n":                                            "f.yaml: topology: none, want the topology file of the fabric",
-		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                        "f.yaml:3: api.listen: 0.0.0.0:1 is not a loopback address",
-		"topology: f\napi: {token_file: x,\n  token: y}\n":                "f.yaml:2: api.token_file: given with api.token",
-		"topology: f\nstore:\n  retention:\n    flows: 1h\n    x: 1h":     "f.yaml:5: store.retention: kind \"x\", want one of",
+		"topology: f\ndta:\n  workers: 99\n":                                     "f.yaml:3: dta.workers: 99, want 1 to 16",
+		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n":        "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
+		"dta:\n  workers: 2\n":                                                   "f.yaml: topology: none, want the topology file of the fabric",
+		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                               "f.yaml:3: api.listen: 0.0.0.0:1 is not a loopback address",
+		"topology: f\napi: {token_file: x,\n  token: y}\n":                       "f.yaml:2: api.token_file: given with api.token",
+		"topology: f\nalerts:\n  link: x\n  severity: bad\n":                     "f.yaml:4: alerts.severity: \"bad\", want one of notice, warning, critical",
+		"topology: f\nalerts:\n  link: weft.example\n":                           "f.yaml:3: alerts.link: url \"weft.example\", want one such as",
+		"topology: f\nalerts:\n  targets:\n    - {kind: mail, url: http://h}":    "f.yaml:4: alerts.targets: kind \"mail\", want alertmanager or webhook",
+		"topology: f\nalerts:\n  targets:\n    - {kind: webhook, uri: http://h}": "f.yaml:4: ",
+		"topology: f\nstore:\n  retention:\n    flows: 1h\n    x: 1h":            "f.yaml:5: store.retention: kind \"x\", want one of",
 	} {
 		path := filepath.Join(t.TempDir(), "f.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -67,6 +67,9 @@ func (s *Service) restarts(cfg *Config) (list []string) {
 	if !reflect.DeepEqual(cfg.Switches, s.cfg.Switches) {
 		list = append(list, "switches")
 	}
+	if !reflect.DeepEqual(cfg.Alerts.Targets, s.cfg.Alerts.Targets) {
+		list = append(list, "alerts.targets")
+	}
 	return list
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -91,7 +92,14 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	}
 	c := core.DefaultConfig(s.fabric.controllerConfig(&cfg, last))
 	c.API, c.WriteQueue, c.StoreLimit = &a, cfg.Store.Queue, cfg.Store.MaxSize
+	var notifier *alerts.Notifier
+	if len(cfg.Alerts.Targets) > 0 {
+		if notifier, err = alerts.New(cfg.Alerts, alerts.Deps{Log: deps.Log}); err != nil {
+			return nil, err
+		}
+	}
 	if s.Core, err = core.New(c, core.Deps{
+		Alerts:  notifier,
 		Devices: control.NoDevices{}, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {

@@ -98,6 +98,14 @@ var serviceSettings = []Setting{
 	{Key: "api.audit_file", About: "file with a line of JSON for every request that may change something; empty: none", at: func(c *Config) any { return &c.API.AuditFile }},
 	{Key: "api.audit_max_size", About: "rotate the audit file at this size; three rotated files are kept", at: func(c *Config) any { return &c.API.AuditMaxSize }},
 
+	{Key: "alerts.link", About: "URL of the console, for links in alerts; empty: none", at: func(c *Config) any { return &c.Alerts.Link }},
+	{Key: "alerts.severity", About: "least severity of incidents that are sent: notice, warning or critical", at: func(c *Config) any { return &c.Alerts.Severity }},
+	{Key: "alerts.queue", About: "alerts that may wait for a target; beyond it the oldest is dropped and counted", at: func(c *Config) any { return &c.Alerts.Queue }},
+	{Key: "alerts.hold", About: "an alert fires at least this long, so that receivers which wait notify of short faults", at: func(c *Config) any { return &c.Alerts.Hold }},
+	{Key: "alerts.repeat", About: "firing alerts are sent to Alertmanager again after this time, and end by themselves after three times of it", at: func(c *Config) any { return &c.Alerts.Repeat }},
+	{Key: "alerts.timeout", About: "of one request to a target", at: func(c *Config) any { return &c.Alerts.Timeout }},
+	{Key: "alerts.expire", About: "alerts that could not be delivered for this long are dropped and counted", at: func(c *Config) any { return &c.Alerts.Expire }},
+
 	{Key: "log.level", About: "debug, info, warn or error", Reload: true, at: func(c *Config) any { return &c.Log.Level }},
 	{Key: "log.format", About: "text or json", at: func(c *Config) any { return &c.Log.Format }},
 }
