@@ -22,9 +22,9 @@ var accounts = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		s := study{lab: best(), sets: single(rows), traces: o.Pick(12, 2)}
 		scores, err := scoreAccounts(ctx, o, s,
-			accounting{method{"intervals", hawkeyeMethod.collect}, accountOf},
+			accounting{method{name: "intervals", collect: polled}, accountOf},
 			accounting{withoutIntervals, accountOf},
-			accounting{method{"first verdict", hawkeyeMethod.collect}, firstVerdict})
+			accounting{method{name: "first verdict", collect: polled}, firstVerdict})
 		if err != nil {
 			return claim.Result{}, err
 		}
@@ -60,7 +60,7 @@ const (
 
 // withoutIntervals is Hawkeye with the summaries of pauses and of congestion that
 // switches without rings report.
-var withoutIntervals = method{"summaries", func(r *run, c *detection) *provenance.Evidence {
+var withoutIntervals = method{name: "summaries", collect: func(r *run, c *detection) *provenance.Evidence {
 	return rewrite(r.evidence(c.event), func(p *provenance.Report) { p.Intervals = nil })
 }}
 

@@ -17,12 +17,13 @@ const accountWindow = deadlockTime + warmUp + ms
 // accountDetections accounts for the late packets of new detections, as of the
 // instant of each. Detections of a rate or a completion time have no packet.
 func (r *run) accountDetections() error {
-	if r.oracle == nil {
-		return nil
-	}
 	for ; r.accounted < len(r.detections); r.accounted++ {
 		d := &r.detections[r.accounted]
 		if d.detectedBy != agent.RTT && d.detectedBy != agent.Age {
+			continue
+		}
+		if first := r.firstVariant(r.accounted); first < r.accounted {
+			d.account = r.detections[first].account
 			continue
 		}
 		// The host's clock has whole nanoseconds.
@@ -39,6 +40,10 @@ func (r *run) accountDetections() error {
 	}
 	return nil
 }
+
+// firstVariant returns the first of the detections that are the same but for the
+// epoch length: they follow each other.
+func (r *run) firstVariant(i int) int { return i - r.detections[i].variant%len(r.lab.lengths) }
 
 // attribution is a part of a packet's lateness, in neutral terms: those of the
 // simulator and of any diagnosis can be compared. The location of a deadlock

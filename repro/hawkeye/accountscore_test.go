@@ -76,9 +76,7 @@ func TestQuantiles(t *testing.T) {
 func TestDetectionsHaveExactAccounts(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	for _, k := range []kind{burst, storm, inLoop} {
-		l := best()
-		l.exact = true
-		r, err := l.simulate(t.Context(), 1, 0.1, k)
+		r, err := best().simulate(t.Context(), 1, 0.1, k)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ type accounting struct {
 // scoreAccounts scores accounts of all detections of a study, by accounting and
 // set. Detections that no single late packet made have none.
 func scoreAccounts(ctx context.Context, o claim.Options, s study, kinds ...accounting) ([][]accountScores, error) {
-	s.lab.exact, s.methods = true, nil
+	s.methods = nil
 	all := make([][]accountScores, len(kinds))
 	for i := range kinds {
 		all[i] = make([]accountScores, len(s.sets))

@@ -31,7 +31,11 @@ func (r *run) firstExhibit() (*exhibit, error) {
 	f := r.net.Fabric()
 	for i := range list {
 		for _, v := range list[i].verdicts {
-			if a := r.confirmed(list[i].detection, &v, list[i].truth); a != nil && a.isInjected(&r.trace.causes[0]) {
+			if list[i].account == nil || v.Anomaly != r.trace.causes[0].anomaly {
+				continue
+			}
+			truth := r.truthOf(list[i].account)
+			if injected, _ := truth.main(); injected == 0 && r.isRight(&truth, nanoseconds(list[i].account.Late), &v) {
 				g := provenance.Build(list[i].evidence, list[i].key, f)
 				return &exhibit{v, v.View(f), drawing.New(g, f, drawing.DefaultOptions())}, nil
 			}

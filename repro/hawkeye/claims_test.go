@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/internal/race"
-	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
@@ -81,49 +80,6 @@ func TestSeedReplays(t *testing.T) {
 			t.Errorf("the same seed gave other verdicts (-first +second):\n%s", diff)
 		}
 		last = said
-	}
-}
-
-// TestScoringCanFail: verdicts that name the wrong port, cause or flows are not
-// confirmed, and a method without pauses does not find a storm.
-func TestScoringCanFail(t *testing.T) {
-	race.LeaveToPlainRun(t)
-	l := best()
-	l.fullPolling = true
-	r, err := l.simulate(t.Context(), 5, 0.2, storm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := r.diagnose(hawkeyeMethod, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o := r.score(list, 0); o.wrong != 0 || o.missed() {
-		t.Fatalf("Hawkeye scores %+v; want everything right", o)
-	}
-	if d := r.requirementFor(&r.trace.causes[0], 0); !d.named || !d.exact {
-		t.Errorf("for a detected storm, %+v is required; want it named", d)
-	}
-	elsewhere := r.trace.causes[0]
-	elsewhere.ports = []model.Port{{Node: elsewhere.ports[0].Node, Port: 3}} // to another switch
-	if d := r.requirementFor(&elsewhere, 0); d.named || d.exact {
-		t.Errorf("for a storm that no flow met, %+v is required; want nothing", d)
-	}
-	for i := range list {
-		for j := range list[i].verdicts {
-			v := list[i].verdicts[j]
-			v.Initial.Port++
-			if a := r.confirmed(list[i].detection, &v, list[i].truth); a != nil && a.port == list[i].verdicts[j].Initial {
-				t.Errorf("a verdict about port %v is confirmed by %+v", v.Initial, a)
-			}
-		}
-	}
-	blind, err := r.diagnose(netSight, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o := r.score(blind, 0); !o.missed() {
-		t.Errorf("NetSight scores %+v on a storm; want it missed", o)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
-	"github.com/weft-telemetry/weft/sim/truth"
 )
 
 // comparison is one study of all methods that several claims share.
@@ -97,7 +96,7 @@ func (c *costs) addDetection(r *run, m method, d *diagnosis) {
 		c.traffic += perPoll * float64(len(r.path(d.key)))
 	}
 	c.bytes += telemetry
-	for _, id := range r.causal(d.detection) {
+	for _, id := range d.causal {
 		c.causal++
 		if slices.ContainsFunc(d.evidence.Reports, func(p *provenance.Report) bool { return p.Switch == id }) {
 			c.covered++
@@ -114,16 +113,6 @@ func (r *run) packetHops() float64 {
 		}
 	}
 	return float64(sum) / float64(r.net.MaxFrame())
-}
-
-// causal returns the switches with a port in the closure of a detected flow
-// when it was detected.
-func (r *run) causal(c *detection) []model.NodeID {
-	graphs, _ := r.history.samplesBetween(c.at, c.at)
-	if len(graphs) == 0 {
-		return nil
-	}
-	return graphs[len(graphs)-1].Closure(truth.FlowNode(c.flow, false)).Switches()
 }
 
 // rows returns the tallies of a method, by row.

@@ -123,16 +123,24 @@ func (d *draft) addDeadlock(k kind, at time.Duration) {
 		d.causes = append(d.causes, injectedCause{
 			anomaly.DeadlockInLoop, anomaly.ContendingFlows,
 			[]model.Port{d.towards(c.low[0], c.high[0])},
-			d.burstInCycle(c, at),
+			d.burstInCycle(c, at), d.cyclePorts(c),
 		})
 	case outContention:
 		flows, ports := d.incastDownstream(c, at)
-		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows})
+		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows, d.cyclePorts(c)})
 	case outInjection:
 		d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{
 			Host: c.dst[0], Priority: class, On: d.between(80*us, 150*us), Off: d.between(20*us, 40*us),
 		}})
-		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.HostInjection, []model.Port{last}, nil})
+		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.HostInjection, []model.Port{last}, nil, d.cyclePorts(c)})
+	}
+}
+
+// cyclePorts returns the ports of a cycle, in its order.
+func (d *draft) cyclePorts(c bufferCycle) []model.Port {
+	return []model.Port{
+		d.towards(c.low[0], c.high[0]), d.towards(c.high[0], c.low[1]),
+		d.towards(c.low[1], c.high[1]), d.towards(c.high[1], c.low[0]),
 	}
 }
 

@@ -1,7 +1,6 @@
 package hawkeye
 
 import (
-	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/inhost/agent"
@@ -14,17 +13,29 @@ import (
 type method struct {
 	name    string
 	collect func(r *run, c *detection) *provenance.Evidence
+	// infer returns verdicts on evidence; nil: Weft's diagnosis.
+	infer func(r *run, c *detection, e *provenance.Evidence) []diagnose.Verdict
 }
 
 // hawkeyeMethod is the method under test: all reports that polls brought.
-var hawkeyeMethod = method{"Hawkeye", func(r *run, c *detection) *provenance.Evidence { return r.evidence(c.event) }}
+var hawkeyeMethod = method{name: "Hawkeye", collect: polled}
 
-// diagnosis is a detection with its verdicts and its true causes.
+// polled is what polls brought.
+func polled(r *run, c *detection) *provenance.Evidence { return r.evidence(c.event) }
+
+// diagnosis is a detection with its verdicts.
 type diagnosis struct {
 	*detection
 	evidence *provenance.Evidence
 	verdicts []diagnose.Verdict
-	truth    []trueCause
+}
+
+// answer returns the first verdict, or nil if it names no root cause.
+func (d *diagnosis) answer() *diagnose.Verdict {
+	if len(d.verdicts) == 0 || !namesCause(d.verdicts[0].Anomaly, d.verdicts[0].Cause) {
+		return nil
+	}
+	return &d.verdicts[0]
 }
 
 // telemetryBytes returns the size of the reports.
@@ -48,7 +59,12 @@ func (r *run) diagnose(m method, variant int) (list []diagnosis, err error) {
 		if c.variant != variant {
 			continue
 		}
-		d := diagnosis{detection: c, evidence: m.collect(r, c), truth: r.cachedTrueCauses(c)}
+		d := diagnosis{detection: c, evidence: m.collect(r, c)}
+		if m.infer != nil {
+			d.verdicts = m.infer(r, c, d.evidence)
+			list = append(list, d)
+			continue
+		}
 		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
 		d.verdicts = diagnoser.Diagnose(c.forAnalysis(), d.evidence, g)
 		for j := range d.verdicts {
@@ -65,60 +81,4 @@ func (c *detection) forAnalysis() diagnose.Detection {
 		Event: c.event, Victim: c.key, HostPaused: c.hostPaused, Latency: c.latency,
 		InFlight: c.detectedBy == agent.Age,
 	}
-}
-
-// cachedTrueCauses returns trueCauses, computed once for all epoch lengths.
-func (r *run) cachedTrueCauses(c *detection) []trueCause {
-	id := r.truthKey(c)
-	known, ok := r.truths[id]
-	if !ok {
-		known = r.trueCauses(*c)
-		r.truths[id] = known
-	}
-	return known
-}
-
-// truthKey names a detection, the same for all epoch lengths.
-type truthKey struct {
-	host   model.NodeID
-	number uint32
-}
-
-func (r *run) truthKey(c *detection) truthKey {
-	return truthKey{c.event.Host, c.event.Number - uint32(c.variant%len(r.lab.lengths))}
-}
-
-// score counts the verdicts under one variant.
-func (r *run) score(list []diagnosis, variant int) outcome {
-	o := outcome{detections: len(list), found: make([]bool, len(r.trace.causes))}
-	said := make([]coverage, len(r.trace.causes))
-	for k := range said {
-		said[k] = coverage{culprits: map[int]bool{}, present: map[int]bool{}}
-	}
-	for i := range list {
-		d := &list[i]
-		for j := range d.verdicts {
-			v := &d.verdicts[j]
-			if v.Anomaly == anomaly.None || isPartlyTrue(v, d.truth) {
-				o.none++
-				continue
-			}
-			a := r.confirmed(d.detection, v, d.truth)
-			if a == nil {
-				o.wrong++
-				continue
-			}
-			o.right++
-			for k := range said {
-				said[k].observe(r, d.at, v, a, &r.trace.causes[k])
-				said[k].observeCycle(a, d.truth, &r.trace.causes[k])
-			}
-		}
-	}
-	for k := range said {
-		c := &r.trace.causes[k]
-		o.found[k] = said[k].complete(c, requirement{true, true}) ||
-			said[k].complete(c, r.requirementFor(c, variant/len(r.lab.lengths)))
-	}
-	return o
 }

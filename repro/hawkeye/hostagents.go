@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/truth"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
@@ -31,7 +32,6 @@ type hostWatcher struct {
 	all           *hostAgents
 	host          *sim.Host
 	agents        []*agent.Agent // by threshold
-	lateAgents    []*agent.Agent // the same, that only record late packets
 	number        uint32         // of detections
 	pauseListener simhost.PauseMonitor
 }
@@ -47,12 +47,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 			if err != nil {
 				return nil, err
 			}
-			cfg.MinRepollInterval = pauseMemory
-			note, err := agent.New(cfg)
-			if err != nil {
-				return nil, err
-			}
-			w.agents, w.lateAgents = append(w.agents, one), append(w.lateAgents, note)
+			w.agents = append(w.agents, one)
 		}
 		h.ObserveFlows(w)
 		c.hosts = append(c.hosts, w)
@@ -70,10 +65,6 @@ func (c *hostAgents) tick() {
 			for _, t := range c.buffer {
 				w.poll(i, t)
 			}
-			c.buffer = w.lateAgents[i].Tick(w.host.Clock(), c.buffer[:0])
-			for _, t := range c.buffer {
-				w.addLatePacket(i, t)
-			}
 		}
 	}
 	c.run.net.At(c.run.net.Now()+engine.Of(agentInterval), c.tick)
@@ -84,7 +75,6 @@ func (w *hostWatcher) Started(now model.Time, f *sim.FlowInfo) {
 	for i := range w.agents {
 		e := agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal}
 		w.agents[i].StartFlow(now, f.Key, e)
-		w.lateAgents[i].StartFlow(now, f.Key, e)
 	}
 }
 
@@ -92,7 +82,6 @@ func (w *hostWatcher) Started(now model.Time, f *sim.FlowInfo) {
 func (w *hostWatcher) Sent(now model.Time, key *model.FlowKey, end int64) {
 	for i := range w.agents {
 		w.agents[i].OnSent(now, *key, end)
-		w.lateAgents[i].OnSent(now, *key, end)
 	}
 }
 
@@ -101,9 +90,6 @@ func (w *hostWatcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 	for i, a := range w.agents {
 		if t, ok := a.OnAcked(now, *key, end); ok {
 			w.poll(i, t)
-		}
-		if t, ok := w.lateAgents[i].OnAcked(now, *key, end); ok {
-			w.addLatePacket(i, t)
 		}
 	}
 }
@@ -114,21 +100,7 @@ func (w *hostWatcher) Ended(now model.Time, key *model.FlowKey) {
 		if t, ok := a.EndFlow(now, *key); ok {
 			w.poll(i, t)
 		}
-		if t, ok := w.lateAgents[i].EndFlow(now, *key); ok {
-			w.addLatePacket(i, t)
-		}
 	}
-}
-
-// addLatePacket records that a packet was late, for scoring: the host may have
-// polled for its flow just before, and then stays silent.
-func (w *hostWatcher) addLatePacket(threshold int, t agent.DiagnosisRequest) {
-	r := w.all.run
-	if r.net.Now() > engine.Of(r.trace.end) {
-		return // the samples have ended
-	}
-	r.latePackets[threshold] = append(r.latePackets[threshold],
-		latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
 }
 
 // poll polls for a detection at every epoch length.
@@ -149,6 +121,7 @@ func (w *hostWatcher) poll(threshold int, t agent.DiagnosisRequest) {
 		if r.lab.fullPolling {
 			d.fullPoll = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}
 			r.fullPolls = append(r.fullPolls, d.fullPoll)
+			d.causal = truth.WaitFor(r.net).Closure(truth.FlowNode(d.flow, false)).Switches()
 		}
 		r.detections = append(r.detections, d)
 	}

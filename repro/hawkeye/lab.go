@@ -29,7 +29,6 @@ type lab struct {
 	loss        float64         // share of reports that are lost
 	fullPolling bool            // poll all switches, too
 	span        time.Duration   // minimum length of a trace
-	exact       bool            // account for the late packet of every detection
 }
 
 var (
@@ -55,7 +54,8 @@ type detection struct {
 	key        model.FlowKey
 	hostPaused bool // the host's NIC port was paused
 
-	account *lateness.Account // of the late packet, where the lab is exact and one packet was late
+	causal  []model.NodeID    // switches with a port in the closure of the wait-for relation from the flow, where all are polled
+	account *lateness.Account // of the late packet; nil: no single packet was late, or it was dropped
 }
 
 // latePacket is a packet that took too long.
@@ -74,16 +74,12 @@ type run struct {
 	routes *topo.Routes
 	flows  map[model.FlowKey]int
 
-	detections  []detection
-	fullPolls   []poll.Event            // polls of all switches
-	collectors  []*provenance.Collector // by variant
-	bytes       model.Bytes             // of all reports
-	history     history
-	oracle      *lateness.Oracle // where the lab is exact
-	accounted   int              // detections
-	triggers    map[cycleID][]trueCause
-	truths      map[truthKey][]trueCause
-	latePackets [][]latePacket // by threshold
+	detections []detection
+	fullPolls  []poll.Event            // polls of all switches
+	collectors []*provenance.Collector // by variant
+	bytes      model.Bytes             // of all reports
+	oracle     *lateness.Oracle
+	accounted  int // detections
 }
 
 // config returns the simulator's: RoCEv2 with DCQCN, PFC and the marking
@@ -131,13 +127,9 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 	}
 	r := &run{
 		lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{},
-		triggers: map[cycleID][]trueCause{}, truths: map[truthKey][]trueCause{},
-		latePackets: make([][]latePacket, len(l.thresholds)),
 	}
-	if l.exact {
-		if r.oracle, err = lateness.Watch(n, accountWindow); err != nil {
-			return nil, err
-		}
+	if r.oracle, err = lateness.Watch(n, accountWindow); err != nil {
+		return nil, err
 	}
 	if err := r.makeCollectors(); err != nil {
 		return nil, err
@@ -166,7 +158,6 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 	if _, err := newHostAgents(r); err != nil {
 		return nil, err
 	}
-	r.history.record(n, engine.Of(t.end))
 	for at := time.Duration(0); at < t.end; at += 100 * us {
 		n.Run(engine.Of(min(at+100*us, t.end)))
 		if err := r.accountDetections(); err != nil {

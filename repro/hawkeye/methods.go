@@ -3,6 +3,8 @@ package hawkeye
 import (
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/diagnose/paper"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -11,28 +13,28 @@ import (
 // The methods that the paper compares itself with. All are diagnosed by Weft's
 // inference: they differ in which switches report and in what the reports hold.
 var (
-	fullPolling = method{"full polling", func(r *run, c *detection) *provenance.Evidence {
+	fullPolling = method{name: "full polling", collect: func(r *run, c *detection) *provenance.Evidence {
 		return r.evidence(c.fullPoll)
 	}}
-	victimOnly = method{"victim-only", func(r *run, c *detection) *provenance.Evidence {
+	victimOnly = method{name: "victim-only", collect: func(r *run, c *detection) *provenance.Evidence {
 		return r.onPath(c, r.evidence(c.event))
 	}}
 	// SpiderMon reads the queues of the victim's path, and knows no pauses.
-	spiderMon = method{"SpiderMon", func(r *run, c *detection) *provenance.Evidence {
+	spiderMon = method{name: "SpiderMon", collect: func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), unpaused)
 	}}
 	// NetSight knows where every packet was, and no pauses.
-	netSight = method{"NetSight", func(r *run, c *detection) *provenance.Evidence {
+	netSight = method{name: "NetSight", collect: func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.evidence(c.fullPoll), unpaused)
 	}}
-	portsOnly = method{"port-only", func(r *run, c *detection) *provenance.Evidence {
+	portsOnly = method{name: "port-only", collect: func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.evidence(c.event), func(p *provenance.Report) {
 			p.Flows, p.FlowBacklogs = nil, nil
 			p.Flags |= epoch.NoFlows
 		})
 	}}
 	// Without meters between ports, polls cannot follow pauses off the path.
-	flowsOnly = method{"flow-only", func(r *run, c *detection) *provenance.Evidence {
+	flowsOnly = method{name: "flow-only", collect: func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), func(p *provenance.Report) {
 			p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
 			for i := range p.PortEpochs {
@@ -44,6 +46,16 @@ var (
 		})
 	}}
 )
+
+// published is the paper's own method on the evidence of another.
+func published(m method) method {
+	return method{
+		name: "as published, " + m.name, collect: m.collect,
+		infer: func(r *run, c *detection, e *provenance.Evidence) []diagnose.Verdict {
+			return paper.Diagnose(e, c.key, r.net.Fabric())
+		},
+	}
+}
 
 // rewrite changes copies of the reports.
 func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenance.Evidence {

@@ -98,9 +98,9 @@ func (s study) one(ctx context.Context, seed uint64, set, number int, all findin
 			if err != nil {
 				return err
 			}
-			o := r.score(list, v)
+			t := r.score(list)
 			mu.Lock()
-			all[set][j][v].addOutcome(&o)
+			all[set][j][v].add(t)
 			if s.more != nil {
 				s.more(set, r, m, list)
 			}

@@ -47,6 +47,7 @@ type injectedCause struct {
 	root    anomaly.RootCause
 	ports   []model.Port // where it starts: any of them
 	flows   []int        // of the burst
+	cycle   []model.Port // that deadlocks
 }
 
 // trace is one run as data: traffic, wrong routes, a storm.
@@ -213,7 +214,7 @@ func (d *draft) bytes(low, high model.Bytes) model.Bytes {
 // hosts share no queue with it at its receiver.
 func (d *draft) addIncast(at time.Duration) {
 	to := d.pickHost(d.hosts)
-	c := injectedCause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil}
+	c := injectedCause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil, nil}
 	elsewhere := d.pickOthers(14, func(h model.NodeID) bool { return d.rack(h) == d.rack(to) })
 	size := d.bytes(300*model.KB, 600*model.KB)
 	for _, from := range elsewhere[:8+d.IntN(5)] {
@@ -250,7 +251,7 @@ func (d *draft) addStorm(at time.Duration) {
 	d.causes = append(d.causes, injectedCause{
 		anomaly.PFCStorm, anomaly.HostInjection,
 		[]model.Port{d.towards(d.rack(host), host)},
-		nil,
+		nil, nil,
 	})
 }
 
@@ -259,7 +260,7 @@ func (d *draft) addStorm(at time.Duration) {
 func (d *draft) addContention(at time.Duration) {
 	to := d.pickHost(d.hosts)
 	tor := d.rack(to)
-	c := injectedCause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil}
+	c := injectedCause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil, nil}
 	pod := d.fabric.Node(to).Pod
 	senders := d.pickOthers(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
 	size := d.bytes(310*model.KB, 340*model.KB)
