@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // TriggerCache remembers where recent pauses were triggered. A deadlock cycle
@@ -22,9 +23,13 @@ const (
 	maxTriggerAge = 20 * time.Millisecond
 )
 
-// Observe remembers a verdict. A verdict on a cycle without a root cause
-// inherits that of a remembered verdict whose pauses spread through the cycle.
+// Observe remembers a verdict. One on a deadlock that an earlier detection saw,
+// too, inherits the root cause that was found then; one on a new cycle without a
+// root cause inherits that of a verdict whose pauses spread through the cycle.
 func (o *TriggerCache) Observe(v *Verdict) {
+	if x := o.sameDeadlock(v); x != nil {
+		v.inheritTrigger(x)
+	}
 	switch {
 	case v.Cause != anomaly.NoRootCause && v.Anomaly.SpreadsByPFC():
 		o.verdicts = slices.DeleteFunc(o.verdicts, func(x Verdict) bool { return v.At.Sub(x.At) > maxTriggerAge })
@@ -37,6 +42,35 @@ func (o *TriggerCache) Observe(v *Verdict) {
 			v.inheritCause(x)
 		}
 	}
+}
+
+// sameDeadlock returns the first verdict with a root cause on the deadlock of v by
+// another detection: the same cycle, closed at the same time as far as the clocks
+// of switches agree.
+func (o *TriggerCache) sameDeadlock(v *Verdict) *Verdict {
+	if len(v.DeadlockCycle) == 0 {
+		return nil
+	}
+	for i := range o.verdicts {
+		x := &o.verdicts[i]
+		apart := v.CycleClosed.Sub(x.CycleClosed)
+		if x.Event != v.Event && samePorts(x.DeadlockCycle, v.DeadlockCycle) && max(apart, -apart) <= epoch.PauseBurstGap &&
+			v.At.Sub(x.At) <= maxTriggerAge {
+			return x
+		}
+	}
+	return nil
+}
+
+// inheritTrigger takes over what an earlier verdict on the same deadlock found to
+// have triggered it: what the trigger left behind fades while the deadlock stands.
+func (v *Verdict) inheritTrigger(x *Verdict) {
+	if v.Cause == x.Cause && v.Initial == x.Initial && len(v.Culprits) > 0 {
+		return
+	}
+	v.Anomaly, v.Cause, v.Detail, v.Initial, v.Culprits = x.Anomaly, x.Cause, x.Detail, x.Initial, x.Culprits
+	v.Evidence = append(v.Evidence, fmt.Sprintf("a detection %s earlier saw the same deadlock and what triggered it",
+		model.FormatDuration(v.At.Sub(x.At))))
 }
 
 // earlierTrigger returns the newest verdict from before a cycle closed whose

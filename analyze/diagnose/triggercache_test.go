@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/poll"
 )
 
 // TestCycleInheritsItsCause: an earlier detection saw the pauses that closed it.
@@ -65,6 +66,42 @@ func TestCycleInheritsTheNewestCause(t *testing.T) {
 		if o.Observe(&v); v.Initial != p(tc.from) || len(v.Culprits) != tc.flows {
 			t.Errorf("closed after %v: cause at %v with %d flows; want %v, %d", tc.closed, v.Initial, len(v.Culprits),
 				p(tc.from), tc.flows)
+		}
+	}
+}
+
+// TestDeadlockKeepsItsTrigger: while a deadlock stands, what triggered it fades.
+func TestDeadlockKeepsItsTrigger(t *testing.T) {
+	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
+	loop := []model.Port{p(1), p(2), p(3)}
+	first := Verdict{
+		Event: poll.Event{Number: 1}, Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.ContendingFlows, Initial: p(9),
+		DeadlockCycle: loop, CycleClosed: now, At: now.Add(500 * µs), Culprits: []Culprit{{Weight: 1}},
+	}
+	for name, tc := range map[string]struct {
+		later func(v *Verdict)
+		want  model.Port
+	}{
+		"a queue inside":               {func(*Verdict) {}, p(9)},
+		"no cause":                     {func(v *Verdict) { v.Cause, v.Initial = anomaly.NoRootCause, model.Port{} }, p(9)},
+		"the same place without flows": {func(v *Verdict) { v.Anomaly, v.Initial, v.Culprits = anomaly.DeadlockOutOfLoop, p(9), nil }, p(9)},
+		"clocks apart":                 {func(v *Verdict) { v.CycleClosed = now.Add(-50 * µs) }, p(9)},
+		"closed anew":                  {func(v *Verdict) { v.CycleClosed = now.Add(900 * µs) }, p(2)},
+		"another cycle":                {func(v *Verdict) { v.DeadlockCycle = loop[:2] }, p(2)},
+		"the same request":             {func(v *Verdict) { v.Event.Number = 1 }, p(2)},
+		"much later":                   {func(v *Verdict) { v.At = now.Add(30_000 * µs) }, p(2)},
+	} {
+		var o TriggerCache
+		early := first
+		o.Observe(&early)
+		v := Verdict{
+			Event: poll.Event{Number: 2}, Anomaly: anomaly.DeadlockInLoop, Cause: anomaly.ContendingFlows, Initial: p(2),
+			DeadlockCycle: loop, CycleClosed: now, At: now.Add(1500 * µs), Culprits: []Culprit{{Weight: 1}},
+		}
+		tc.later(&v)
+		o.Observe(&v)
+		if v.Initial != tc.want || v.Cause != anomaly.ContendingFlows || len(v.Culprits) != 1 || (v.Anomaly == anomaly.DeadlockOutOfLoop) != (tc.want == p(9)) {
+			t.Errorf("%s: %v by %v at %v with %d culprits; want %v", name, v.Anomaly, v.Cause, v.Initial, len(v.Culprits), tc.want)
 		}
 	}
 }

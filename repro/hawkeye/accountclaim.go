@@ -20,7 +20,7 @@ var accounts = claim.Claim{
 	Says:      "a late packet's time is accounted for: how long it waited for which cause, at which port",
 	Published: "not measured",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		s := study{lab: best(), sets: single(rows), traces: o.Pick(12, 2)}
+		s := study{lab: best(o), sets: single(rows), traces: o.Pick(12, 2)}
 		scores, err := scoreAccounts(ctx, o, s,
 			accounting{method{name: "intervals", collect: polled}, accountOf},
 			accounting{withoutIntervals, accountOf},

@@ -10,10 +10,6 @@ import (
 	"github.com/weft-telemetry/weft/sim/lateness"
 )
 
-// accountWindow is longer than a packet of a trace lives: a deadlock lasts until
-// the trace ends.
-const accountWindow = deadlockTime + warmUp + ms
-
 // accountDetections accounts for the late packets of new detections, as of the
 // instant of each. Detections of a rate or a completion time have no packet.
 func (r *run) accountDetections() error {

@@ -76,7 +76,7 @@ func TestQuantiles(t *testing.T) {
 func TestDetectionsHaveExactAccounts(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	for _, k := range []kind{burst, storm, inLoop} {
-		r, err := best().simulate(t.Context(), 1, 0.1, k)
+		r, err := best(claim.Options{}).simulate(t.Context(), 1, 0.1, k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestDetectionsHaveExactAccounts(t *testing.T) {
 // The verdicts of today name one cause of several.
 func TestFirstVerdictsAreScored(t *testing.T) {
 	race.LeaveToPlainRun(t)
-	s := study{lab: best(), sets: single([]kind{storm, contention}), traces: 1}
+	s := study{lab: best(claim.Options{}), sets: single([]kind{storm, contention}), traces: 1}
 	all, err := scoreAccounts(t.Context(), claim.Options{Seed: 1}, s, accounting{hawkeyeMethod, firstVerdict})
 	if err != nil {
 		t.Fatal(err)

@@ -25,5 +25,7 @@ func Claims() []claim.Claim {
 		clocks,
 		lostReports,
 		accounts,
+		anyTwo,
+		sweep,
 	}
 }

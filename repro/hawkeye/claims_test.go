@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/claim/claimtest"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "write golden files")
 // TestClaimCaseStudies holds the graphs of the paper's figure 12, as printed.
 func TestClaimCaseStudies(t *testing.T) {
 	for _, k := range race.Less(caseStudies, caseStudies[:2]) {
-		r, err := best().simulate(t.Context(), 1, 0.1, k)
+		r, err := best(claim.Options{}).simulate(t.Context(), 1, 0.1, k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestSeedReplays(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	var last []string
 	for range 2 {
-		r, err := best().simulate(t.Context(), 5, 0.2, storm)
+		r, err := best(claim.Options{}).simulate(t.Context(), 5, 0.2, storm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,4 +89,20 @@ func TestMemoryClaim(t *testing.T) {
 	if err != nil || !r.Pass || len(r.Tables) == 0 || len(r.Plots) == 0 {
 		t.Errorf("memory: %+v, %v; want it to pass with a table and a plot", r, err)
 	}
+}
+
+// TestMutationsFail: the main claims fail without each mechanism that they name;
+// the others, which are as long, are left to weft repro --break.
+func TestMutationsFail(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	for _, c := range Claims() {
+		known := map[string]bool{}
+		for _, m := range c.Mutations {
+			if known[m.Name] || m.Removes == "" {
+				t.Errorf("%s: mutation %q removes %q; want distinct names that say what", c.ID, m.Name, m.Removes)
+			}
+			known[m.Name] = true
+		}
+	}
+	claimtest.MutationsFail(t, []claim.Claim{parameters, anyTwo})
 }

@@ -29,7 +29,13 @@ func (r *run) collector(ev poll.Event) *provenance.Collector {
 }
 
 // evidence returns what has arrived about a detection.
-func (r *run) evidence(ev poll.Event) *provenance.Evidence { return r.collector(ev).Evidence(ev) }
+func (r *run) evidence(ev poll.Event) *provenance.Evidence {
+	e := r.collector(ev).Evidence(ev)
+	if r.lab.removed.ports {
+		return rewrite(e, withoutPorts)
+	}
+	return e
+}
 
 // receive takes a datagram of reports.
 func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {

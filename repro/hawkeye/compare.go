@@ -16,14 +16,24 @@ import (
 // comparison is one study of all methods that several claims share.
 type comparison struct {
 	mu      sync.Mutex
-	options [2]uint64 // seed, quick
+	options comparisonOptions
 	done    bool
 	all     findings
 	costs   []costs // by method
 	traces  int
 }
 
-var allMethods = []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly}
+// comparisonOptions are what a comparison depends on.
+type comparisonOptions struct {
+	seed    uint64
+	quick   bool
+	removed removed
+}
+
+var allMethods = []method{
+	hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly,
+	publishedMethod, publishedFull, publishedVictimOnly, publishedPorts, publishedFlows,
+}
 
 // costs adds up the costs of a method over detections.
 type costs struct {
@@ -52,16 +62,13 @@ const (
 func (c *comparison) run(ctx context.Context, o claim.Options) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of := [2]uint64{o.Seed, 0}
-	if o.Quick {
-		of[1] = 1
-	}
+	l := best(o)
+	of := comparisonOptions{o.Seed, o.Quick, l.removed}
 	if c.done && c.options == of {
 		return nil
 	}
-	l := best()
 	l.fullPolling = true
-	c.traces, c.costs = o.Pick(40, 2), make([]costs, len(allMethods))
+	c.traces, c.costs = o.Pick(40, 1), make([]costs, len(allMethods))
 	s := study{lab: l, sets: single(rows), traces: c.traces, methods: allMethods}
 	s.more = func(_ int, r *run, m method, list []diagnosis) {
 		at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })

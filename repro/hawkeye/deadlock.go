@@ -28,15 +28,10 @@ type bufferCycle struct {
 func (d *draft) drawCycle() (c bufferCycle) {
 	f := d.fabric
 	lowRole := topo.ToR
-	if d.IntN(2) == 0 {
+	if d.IntN(2) == 0 || d.tierOf(topo.ToR) == nil {
 		lowRole = topo.Leaf
 	}
-	var lows []model.NodeID
-	for _, id := range f.Switches() {
-		if f.Node(id).Role == lowRole {
-			lows = append(lows, id)
-		}
-	}
+	lows := d.tierOf(lowRole)
 	for {
 		c.low = [2]model.NodeID{d.pickHost(lows), d.pickHost(lows)}
 		up := d.above(c.low[0])
@@ -48,13 +43,22 @@ func (d *draft) drawCycle() (c bufferCycle) {
 		c.high = [2]model.NodeID{up[0], up[1]}
 		break
 	}
-	pods := [2]int{f.Node(c.low[0]).Pod, f.Node(c.low[1]).Pod}
-	away := d.pickOthers(2, func(h model.NodeID) bool { pod := f.Node(h).Pod; return pod == pods[0] || pod == pods[1] })
-	c.dst = [2]model.NodeID{away[0], away[1]}
 	for i := range 2 {
 		c.src[i] = d.below(c.low[i])
 	}
+	away := d.pickOthers(2, func(h model.NodeID) bool { return d.near(h, c.src[0][0]) || d.near(h, c.src[1][0]) })
+	c.dst = [2]model.NodeID{away[0], away[1]}
 	return c
+}
+
+// tierOf returns the switches of a role.
+func (d *draft) tierOf(role topo.Role) (list []model.NodeID) {
+	for _, id := range d.fabric.Switches() {
+		if d.fabric.Node(id).Role == role {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // above returns the switches of the next tier that a switch is connected to.
@@ -112,8 +116,8 @@ func (d *draft) addDeadlock(k kind, at time.Duration) {
 	for i := range 2 {
 		for _, h := range c.src[i][:2] {
 			d.addFlow(traffic.Flow{
-				Src: h, Dst: c.dst[i], Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(20 * ms),
-				Rate: model.Rate(19+d.IntN(5)) * model.Gbps, NoCC: true,
+				Src: h, Dst: c.dst[i], Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(d.time(20 * ms)),
+				Rate: d.share(19 + d.IntN(5)), NoCC: true,
 			})
 		}
 	}
@@ -148,7 +152,7 @@ func (d *draft) cyclePorts(c bufferCycle) []model.Port {
 func (d *draft) burstInCycle(c bufferCycle, at time.Duration) (flows []int) {
 	for i := range 4 {
 		flows = append(flows, d.addFlow(traffic.Flow{
-			Src: c.src[0][i%2], Dst: c.dst[0], Bytes: d.bytes(3*model.MB, 4*model.MB),
+			Src: c.src[0][i%2], Dst: c.dst[0], Bytes: d.size(3*model.MB, 4*model.MB),
 			Start: model.Time(at + d.between(0, 5*us)), NoCC: true,
 		}))
 	}
@@ -169,8 +173,7 @@ func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, 
 		}
 	}
 	senders := d.pickOthers(6, func(h model.NodeID) bool {
-		pod := d.fabric.Node(h).Pod
-		return d.rack(h) == tor || pod == d.fabric.Node(c.low[0]).Pod || pod == d.fabric.Node(c.low[1]).Pod
+		return d.rack(h) == tor || d.near(h, c.src[0][0]) || d.near(h, c.src[1][0])
 	})
 	for i, h := range senders {
 		port, err := d.portVia(h, to, leaves[i%2])
@@ -178,7 +181,7 @@ func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, 
 			panic(err) // every host of another rack reaches it through every leaf
 		}
 		flows = append(flows, d.addFlow(traffic.Flow{
-			Src: h, Dst: to, Bytes: d.bytes(4*model.MB, 5*model.MB),
+			Src: h, Dst: to, Bytes: d.size(4*model.MB, 5*model.MB),
 			Start: model.Time(at + d.between(0, 5*us)), NoCC: true, SrcPort: port,
 		}))
 	}

@@ -42,7 +42,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 		w := &hostWatcher{all: c, host: h}
 		for _, late := range r.lab.thresholds {
 			cfg := agent.DefaultConfig(h.ID)
-			cfg.RTTFactor, cfg.MinRepollInterval = late, minRepoll
+			cfg.RTTFactor, cfg.MinRepollInterval = late, max(r.lab.time(minRepoll), minRepoll)
 			one, err := agent.New(cfg)
 			if err != nil {
 				return nil, err

@@ -18,17 +18,18 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// lab is how traces are simulated: the fabric of the paper's section 4.1, and
-// the settings of its switches and hosts. Combinations of a threshold and an
+// lab is how traces are simulated: a network, and the settings of its switches
+// and hosts. Combinations of a threshold and an
 // epoch length are variants, numbered with the length running fastest.
 type lab struct {
-	pods        int
+	network
 	thresholds  []float64       // of the round-trip time, in base round-trip times
 	lengths     []time.Duration // of the epoch
 	skew        time.Duration   // clocks differ by up to this much
 	loss        float64         // share of reports that are lost
 	fullPolling bool            // poll all switches, too
-	span        time.Duration   // minimum length of a trace
+	timing      timing          // of a trace
+	removed     removed
 }
 
 var (
@@ -36,8 +37,12 @@ var (
 	allLengths    = []time.Duration{100 * us, 200 * us, 500 * us, ms, 2 * ms}
 )
 
-// newLab returns the lab of the paper with all parameters.
-func newLab() lab { return lab{pods: 4, thresholds: allThresholds, lengths: allLengths} }
+// newLab returns the lab of the paper with all parameters, or what options leave
+// of it.
+func newLab(o claim.Options) lab {
+	l := lab{network: paperNetwork(), thresholds: allThresholds, lengths: allLengths, timing: paperTiming}
+	return l.without(o)
+}
 
 // withVariant returns the lab with one choice of parameters.
 func (l lab) withVariant(threshold float64, length time.Duration) lab {
@@ -82,37 +87,13 @@ type run struct {
 	accounted  int // detections
 }
 
-// config returns the simulator's: RoCEv2 with DCQCN, PFC and the marking
-// thresholds of the authors' runs. Acknowledgements share the class of CNPs, so
-// that a round-trip time shows the delay of the forward path. A switch of four
-// ports has 3 MB.
-func config(seed uint64) sim.Config {
-	cfg := sim.DefaultConfig()
-	cfg.Seed, cfg.AckControl = seed, true
-	cfg.Buffer = 3 * model.MB
-	cfg.ECN = []sim.ECNParams{{Kmin: 40 * model.KB, Kmax: 160 * model.KB, Pmax: 0.2}}
-	return cfg
-}
-
-// fabric returns the fat-tree with links of 100 Gb/s and 2 µs.
-func (l lab) fabric(seed uint64) (*topo.Routes, error) {
-	links := topo.DefaultLinks()
-	links.Host.Rate, links.Fabric.Rate = 100*model.Gbps, 100*model.Gbps
-	links.Host.Delay, links.Fabric.Delay = 2*us, 2*us
-	f, err := topo.FatTree(l.pods, links)
-	if err != nil {
-		return nil, err
-	}
-	return topo.NewRoutes(f, topo.RouteConfig{Seed: seed})
-}
-
 // simulate draws a trace and runs it.
 func (l lab) simulate(ctx context.Context, seed uint64, load float64, kinds ...kind) (*run, error) {
 	routes, err := l.fabric(seed)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTrace(routes, seed, load, l.span, kinds...)
+	t, err := newTrace(routes, l.network, l.timing, seed, load, kinds...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +102,18 @@ func (l lab) simulate(ctx context.Context, seed uint64, load float64, kinds ...k
 
 // simulateTrace runs a trace.
 func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*run, error) {
-	n, err := sim.New(routes, config(t.seed))
+	cfg := l.config(t.seed, routes.Fabric())
+	// Acknowledgements usually share the class of CNPs, so that a round-trip time
+	// shows the delay of the forward path.
+	cfg.AckControl = !t.acksWithData
+	n, err := sim.New(routes, cfg)
 	if err != nil {
 		return nil, err
 	}
 	r := &run{
 		lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{},
 	}
-	if r.oracle, err = lateness.Watch(n, accountWindow); err != nil {
+	if r.oracle, err = lateness.Watch(n, t.end+ms); err != nil {
 		return nil, err
 	}
 	if err := r.makeCollectors(); err != nil {
@@ -158,8 +143,9 @@ func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*
 	if _, err := newHostAgents(r); err != nil {
 		return nil, err
 	}
-	for at := time.Duration(0); at < t.end; at += 100 * us {
-		n.Run(engine.Of(min(at+100*us, t.end)))
+	step := max(l.time(100*us), 100*us)
+	for at := time.Duration(0); at < t.end; at += step {
+		n.Run(engine.Of(min(at+step, t.end)))
 		if err := r.accountDetections(); err != nil {
 			return nil, err
 		}
@@ -202,11 +188,15 @@ func (r *run) attachTelemetry() error {
 	cfg := epoch.DefaultConfig()
 	cfg.ReadoutTime, cfg.ChunkBytes = readoutTime, simhost.MaxReportData(mgmt)
 	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen flows; reading 4,096 slots for them takes time
+	if r.lab.removed.flows {
+		cfg.FlowSlots = 0
+	}
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newMultiplexer(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.fullPolls)
 		if err != nil {
 			return err
 		}
+		b.onPathOnly = r.lab.removed.tracing || r.lab.removed.ports // meters of port pairs lead polls along pauses
 		if _, err := simhost.Attach(r.net, id, inswitch.NewPipeline(b), host); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ var reduction = claim.Claim{
 		const epochs = 2
 		dump := float64(portMemory(epochs) + intervalMemory() + flowMemory(epochs, evalFlows))
 		var fewerBytes, fewerPackets []float64
-		s := study{lab: best(), sets: single(rows), traces: o.Pick(10, 1), methods: []method{hawkeyeMethod}}
+		s := study{lab: best(o), sets: single(rows), traces: o.Pick(10, 1), methods: []method{hawkeyeMethod}}
 		s.more = func(_ int, _ *run, _ method, list []diagnosis) {
 			for i := range list {
 				for _, r := range list[i].evidence.Reports {

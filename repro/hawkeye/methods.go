@@ -35,22 +35,23 @@ var (
 	}}
 	// Without meters between ports, polls cannot follow pauses off the path.
 	flowsOnly = method{name: "flow-only", collect: func(r *run, c *detection) *provenance.Evidence {
-		return rewrite(r.onPath(c, r.evidence(c.event)), func(p *provenance.Report) {
-			p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
-			for i := range p.PortEpochs {
-				p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
-			}
-			for i := range p.Ports {
-				p.Ports[i].Paused, p.Ports[i].Remaining, p.Ports[i].PauseFrames = false, 0, 0
-			}
-		})
+		return rewrite(r.onPath(c, r.evidence(c.event)), withoutPorts)
 	}}
+)
+
+// The paper's own diagnosis of what these methods collect.
+var (
+	publishedMethod     = published(hawkeyeMethod)
+	publishedFull       = published(fullPolling)
+	publishedVictimOnly = published(victimOnly)
+	publishedPorts      = published(portsOnly)
+	publishedFlows      = published(flowsOnly)
 )
 
 // published is the paper's own method on the evidence of another.
 func published(m method) method {
 	return method{
-		name: "as published, " + m.name, collect: m.collect,
+		name: m.name + ", as published", collect: m.collect,
 		infer: func(r *run, c *detection, e *provenance.Evidence) []diagnose.Verdict {
 			return paper.Diagnose(e, c.key, r.net.Fabric())
 		},
@@ -67,6 +68,17 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 		out.Reports = append(out.Reports, &c)
 	}
 	return out
+}
+
+// withoutPorts removes the records of ports and of traffic between them.
+func withoutPorts(p *provenance.Report) {
+	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
+	for i := range p.PortEpochs {
+		p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
+	}
+	for i := range p.Ports {
+		p.Ports[i].Paused, p.Ports[i].Remaining, p.Ports[i].PauseFrames = false, 0, 0
+	}
 }
 
 // unpaused removes pauses: a packet that waited for one seems to have waited

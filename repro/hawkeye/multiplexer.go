@@ -18,6 +18,8 @@ type multiplexer struct {
 	requests *[]poll.Event    // full polls, of all switches of the run
 	answered int              // of them
 	frame    []byte
+
+	onPathOnly bool // discard polls that follow pauses off the victim's path
 }
 
 // minHistory is how much history a switch keeps, at least: with short epochs it
@@ -67,16 +69,16 @@ func (m *multiplexer) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	case ev.Timer == requestTimer || ev.Timer == inswitch.StartTimer:
 		for ; m.answered < len(*m.requests); m.answered++ {
 			who := (*m.requests)[m.answered]
-			v := m.variant(who)
+			v, before := m.variant(who), len(act.Timers)
 			m.programs[v].RequestSnapshot(ev, act, who)
-			tagTimers(act, v)
+			tagTimers(act.Timers[before:], v)
 		}
 		act.SetTimer(requestInterval, requestTimer)
 	default:
-		v := int(ev.Timer) - 1
+		v, before := int(ev.Timer)-1, len(act.Timers)
 		ev.Timer = 1
 		m.programs[v].Observe(ev, act)
-		tagTimers(act, v)
+		tagTimers(act.Timers[before:], v)
 	}
 }
 
@@ -92,15 +94,19 @@ func (m *multiplexer) dispatchPoll(ev *inswitch.Event, act *inswitch.Actions) {
 	if _, err := in.Parse(m.frame[packet.EthernetSize:]); err != nil {
 		return
 	}
-	v := m.variant(in.Event)
+	if m.onPathOnly && in.Flag&poll.Victim == 0 {
+		act.Consume()
+		return
+	}
+	v, before := m.variant(in.Event), len(act.Timers)
 	m.programs[v].Observe(ev, act)
-	tagTimers(act, v)
+	tagTimers(act.Timers[before:], v)
 }
 
 // tagTimers makes the timers that a program requested say which one it was.
-func tagTimers(act *inswitch.Actions, variant int) {
-	for i := range act.Timers {
-		if t := &act.Timers[i]; t.Timer == 1 {
+func tagTimers(timers []inswitch.TimerRequest, variant int) {
+	for i := range timers {
+		if t := &timers[i]; t.Timer == 1 {
 			t.Timer = inswitch.TimerID(variant + 1)
 		}
 	}

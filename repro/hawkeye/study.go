@@ -37,6 +37,9 @@ type findings [][][]tally
 func (s study) run(ctx context.Context, o claim.Options) (findings, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	if o.Broken() {
+		s.traces = 1
+	}
 	all := s.findings()
 	total := len(s.sets) * s.traces
 	var (

@@ -25,6 +25,8 @@ const (
 	outInjection              // a host's pauses downstream of one
 	contention                // a burst too small for pauses
 	quiet                     // background load alone
+	pulsedStorm               // a host pauses most of the time
+	ackPath                   // an incast delays the acknowledgements of the flows that its receiver sends
 )
 
 // rows are the anomalies, in the order of Table 2.
@@ -33,7 +35,7 @@ var rows = []kind{burst, inLoop, outContention, outInjection, storm, contention}
 var kindNames = [...]string{
 	burst: "incast backpressure", storm: "PFC storm", inLoop: "in-loop deadlock",
 	outContention: "out-of-loop, contention", outInjection: "out-of-loop, injection",
-	contention: "flow contention", quiet: "no injection",
+	contention: "flow contention", quiet: "no injection", pulsedStorm: "pulsed PFC storm", ackPath: "acknowledgement path",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -59,6 +61,8 @@ type trace struct {
 	storms      []sim.Injection
 	causes      []injectedCause
 	end         time.Duration
+
+	acksWithData bool // acknowledgements have the class of data
 }
 
 // draft draws traces.
@@ -68,40 +72,53 @@ type draft struct {
 	routes *topo.Routes
 	hosts  []model.NodeID
 	trace
+	network
 	port uint16 // next source port of an injected flow
 }
 
 const (
 	us = time.Microsecond
 	ms = time.Millisecond
-
-	warmUp       = 1 * ms    // before anything is injected
-	burstTime    = 1200 * us // after a burst or storm starts
-	deadlockTime = 3400 * us // after a deadlock may start to form
 )
+
+// timing is how long the parts of a trace last, in the paper's network; others
+// scale it.
+type timing struct {
+	warmUp   time.Duration // before anything is injected
+	spread   time.Duration // within which injections start
+	burst    time.Duration // after a burst or storm starts
+	deadlock time.Duration // after a deadlock may start to form
+	span     time.Duration // the whole trace, at least
+}
+
+var paperTiming = timing{warmUp: ms, spread: ms, burst: 1200 * us, deadlock: 3400 * us}
 
 // newTrace draws a trace that has all of some anomalies, each at a separate
 // location, under background load.
-func newTrace(routes *topo.Routes, seed uint64, load float64, span time.Duration, kinds ...kind) (trace, error) {
+func newTrace(routes *topo.Routes, n network, t timing, seed uint64, load float64, kinds ...kind) (trace, error) {
 	f := routes.Fabric()
-	d := &draft{Rand: claim.Rand(seed, 1), fabric: f, routes: routes, hosts: f.Hosts(), port: 20000}
+	d := &draft{Rand: claim.Rand(seed, 1), fabric: f, routes: routes, hosts: f.Hosts(), network: n, port: 20000}
 	if load == 0 {
 		load = 0.1 + 0.5*d.Float64()
 	}
-	d.seed, d.load, d.end = seed, load, max(warmUp+burstTime, span)
+	d.seed, d.load, d.end = seed, load, d.time(max(t.warmUp+t.burst, t.span))
 	for _, k := range kinds {
-		at := warmUp + time.Duration(d.Int64N(int64(ms)))
-		d.end = max(d.end, at+burstTime)
+		at := d.time(t.warmUp + time.Duration(d.Int64N(int64(t.spread))))
+		d.end = max(d.end, at+d.time(t.burst))
 		switch k {
 		case burst:
 			d.addIncast(at)
 		case storm:
-			d.addStorm(at)
+			d.addStorm(at, 0, 0)
+		case pulsedStorm:
+			d.addStorm(at, d.between(80*us, 150*us), d.between(20*us, 40*us))
+		case ackPath:
+			d.addAckPath(at)
 		case contention:
 			d.addContention(at)
 		case inLoop, outContention, outInjection:
 			d.addDeadlock(k, at)
-			d.end = max(d.end, at+deadlockTime)
+			d.end = max(d.end, at+d.time(t.deadlock))
 		}
 	}
 	return d.trace, d.addBackground()
@@ -114,7 +131,8 @@ func (d *draft) addBackground() error {
 	if err != nil {
 		return err
 	}
-	const before = 25 * ms // the longest flow's time at line rate
+	perNs := float64(d.rate) / 8e9                        // bytes
+	before := time.Duration(float64(longestFlow) / perNs) // at line rate
 	list, err := traffic.Generate(d.Uint64(), traffic.HostsOf(d.fabric), traffic.Poisson{
 		Class: traffic.DefaultClass(), Sizes: sizes, Load: d.load, Duration: before + d.end,
 	})
@@ -123,9 +141,8 @@ func (d *draft) addBackground() error {
 	}
 	for _, f := range list {
 		if f.Start -= model.Time(before); f.Start < 0 {
-			const perNs = 12.5 // bytes, at 100 Gb/s
 			f.Bytes += model.Bytes(float64(f.Start) * perNs)
-			f.Start = model.Time(d.Int64N(int64(100 * us)))
+			f.Start = model.Time(d.Int64N(int64(d.time(100 * us))))
 		}
 		if f.Bytes > 0 {
 			d.flows = append(d.flows, f)
@@ -133,6 +150,9 @@ func (d *draft) addBackground() error {
 	}
 	return nil
 }
+
+// longestFlow is the size of the longest flow of the load: 25 ms at 100 Gb/s.
+const longestFlow = 312_500 * model.KB
 
 // addFlow adds a flow and returns its index.
 func (d *draft) addFlow(f traffic.Flow) int {
@@ -197,17 +217,31 @@ func (d *draft) rackNeighbors(h model.NodeID) (list []model.NodeID) {
 	return list
 }
 
+// near reports whether hosts are in one pod or, in a fabric without pods, one rack.
+func (d *draft) near(a, b model.NodeID) bool {
+	if pod := d.fabric.Node(a).Pod; pod != topo.NoPod {
+		return pod == d.fabric.Node(b).Pod
+	}
+	return d.rack(a) == d.rack(b)
+}
+
+// rigidBursts reports whether the senders of an incast ignore congestion control:
+// in networks where it would prevent the incast.
+func (d *draft) rigidBursts() bool { return d.buffer != paperBuffer }
+
 // towards returns the port of a switch that leads to a neighbour.
 func (d *draft) towards(sw, peer model.NodeID) model.Port {
 	return model.Port{Node: sw, Port: d.fabric.Node(sw).PortsTo(peer)[0]}
 }
 
+// between draws a time between two of the paper's network.
 func (d *draft) between(low, high time.Duration) time.Duration {
-	return low + time.Duration(d.Int64N(int64(high-low)))
+	return d.time(low + time.Duration(d.Int64N(int64(high-low))))
 }
 
-func (d *draft) bytes(low, high model.Bytes) model.Bytes {
-	return low + model.Bytes(d.Int64N(int64(high-low)))
+// size draws a size between two of the paper's network.
+func (d *draft) size(low, high model.Bytes) model.Bytes {
+	return d.bytes(low + model.Bytes(d.Int64N(int64(high-low))))
 }
 
 // addIncast adds an incast from 8 to 12 hosts. Two flows to the rack's other
@@ -216,10 +250,10 @@ func (d *draft) addIncast(at time.Duration) {
 	to := d.pickHost(d.hosts)
 	c := injectedCause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil, nil}
 	elsewhere := d.pickOthers(14, func(h model.NodeID) bool { return d.rack(h) == d.rack(to) })
-	size := d.bytes(300*model.KB, 600*model.KB)
+	size := d.size(300*model.KB, 600*model.KB)
 	for _, from := range elsewhere[:8+d.IntN(5)] {
 		start := model.Time(at + d.between(0, 5*us))
-		c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size, Start: start}))
+		c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size, Start: start, NoCC: d.rigidBursts()}))
 	}
 	for range 2 {
 		d.addVictim(d.pickHost(elsewhere), d.pickHost(d.rackNeighbors(to)), at)
@@ -231,16 +265,29 @@ func (d *draft) addIncast(at time.Duration) {
 // anomaly.
 func (d *draft) addVictim(from, to model.NodeID, at time.Duration) {
 	d.addFlow(traffic.Flow{
-		Src: from, Dst: to, Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(10 * ms),
-		Rate: model.Rate(10+d.IntN(15)) * model.Gbps,
+		Src: from, Dst: to, Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(d.time(10 * ms)),
+		Rate: d.share(10 + d.IntN(15)),
 	})
 }
 
-// addStorm adds a host that pauses its switch port to the end of the trace,
-// with flows to it and to the other hosts of its rack.
-func (d *draft) addStorm(at time.Duration) {
+// addAckPath adds an incast to a host that sends flows itself: their
+// acknowledgements wait behind it, in the class of data.
+func (d *draft) addAckPath(at time.Duration) {
+	d.acksWithData = true
+	d.addIncast(at)
+	c := &d.causes[len(d.causes)-1]
+	sender := d.flows[c.flows[0]].Dst
+	for _, to := range d.pickOthers(3, func(h model.NodeID) bool { return d.rack(h) == d.rack(sender) }) {
+		d.addVictim(sender, to, at)
+	}
+}
+
+// addStorm adds a host that pauses its switch port to the end of the trace, without
+// a gap or, with off, in pulses, with flows to it and to the other hosts of its
+// rack.
+func (d *draft) addStorm(at, on, off time.Duration) {
 	host := d.pickHost(d.hosts)
-	d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{Host: host, Priority: class}})
+	d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{Host: host, Priority: class, On: on, Off: off}})
 	elsewhere := d.pickOthers(6, func(h model.NodeID) bool { return d.rack(h) == d.rack(host) })
 	for _, from := range elsewhere[:3] {
 		d.addVictim(from, host, at)
@@ -261,9 +308,8 @@ func (d *draft) addContention(at time.Duration) {
 	to := d.pickHost(d.hosts)
 	tor := d.rack(to)
 	c := injectedCause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil, nil}
-	pod := d.fabric.Node(to).Pod
-	senders := d.pickOthers(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
-	size := d.bytes(310*model.KB, 340*model.KB)
+	senders := d.pickOthers(len(d.hosts), func(h model.NodeID) bool { return d.near(h, to) })
+	size := d.size(310*model.KB, 340*model.KB)
 	for _, p := range d.fabric.Node(tor).Ports {
 		if !d.fabric.Node(p.Peer.Node).Role.IsSwitch() {
 			continue

@@ -25,12 +25,25 @@ func Telemetry(e *provenance.Evidence) *provenance.Evidence {
 			Meters:     slices.DeleteFunc(slices.Clone(r.Meters), func(x epoch.Meter) bool { return older(x.Epoch) }),
 		}
 		for i := range p.PortEpochs {
-			p.PortEpochs[i].PauseFrames = 0
+			x := &p.PortEpochs[i]
+			x.PauseFrames = 0
+			x.Depth, x.PausedDepth = wholeMean(x.Depth, x.Packets-x.Paused), wholeMean(x.PausedDepth, x.Paused)
 		}
 		for i := range p.Flows {
-			p.Flows[i].First, p.Flows[i].Last = 0, 0
+			x := &p.Flows[i]
+			x.First, x.Last = 0, 0
+			x.Depth, x.PausedDepth = wholeMean(x.Depth, x.Packets-x.Paused), wholeMean(x.PausedDepth, x.Paused)
 		}
 		out.Reports = append(out.Reports, p)
 	}
 	return out
+}
+
+// wholeMean returns a sum of depths whose mean is rounded down to whole packets,
+// as the authors' analyzer does: a queue of less than a packet is no contention.
+func wholeMean(sum uint64, packets uint32) uint64 {
+	if packets == 0 {
+		return 0
+	}
+	return sum / uint64(packets) * uint64(packets)
 }
