@@ -65,7 +65,7 @@ func (o *TriggerCache) sameDeadlock(v *Verdict) *Verdict {
 // inheritTrigger takes over what an earlier verdict on the same deadlock found to
 // have triggered it: what the trigger left behind fades while the deadlock stands.
 func (v *Verdict) inheritTrigger(x *Verdict) {
-	if v.Cause == x.Cause && v.Initial == x.Initial && len(v.Culprits) > 0 {
+	if v.Cause == x.Cause && v.Initial == x.Initial && (len(v.Culprits) > 0 || len(x.Culprits) == 0) {
 		return
 	}
 	v.Anomaly, v.Cause, v.Detail, v.Initial, v.Culprits = x.Anomaly, x.Cause, x.Detail, x.Initial, x.Culprits
