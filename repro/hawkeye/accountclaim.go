@@ -19,10 +19,15 @@ var accounts = claim.Claim{
 	ID: "hawkeye-accounts", Where: "beyond the paper: section 3.4 names causes without saying how much each contributed",
 	Says:      "a late packet's time is accounted for: how long it waited for which cause, at which port",
 	Published: "not measured",
+	Mutations: []claim.Mutation{intervals},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		fine := method{name: "intervals", collect: polled}
+		if o.Without(intervals) {
+			fine.collect = withoutIntervals.collect
+		}
 		s := study{lab: best(o), sets: single(rows), traces: o.Pick(12, 2)}
 		scores, err := scoreAccounts(ctx, o, s,
-			accounting{method{name: "intervals", collect: polled}, accountOf},
+			accounting{fine, accountOf},
 			accounting{withoutIntervals, accountOf},
 			accounting{method{name: "first verdict", collect: polled}, firstVerdict})
 		if err != nil {

@@ -60,6 +60,7 @@ func (c *comparison) overhead() claim.Claim {
 		Says: "telemetry per diagnosis is far less than with full polling or postcards, and the fabric carries " +
 			"almost nothing for it",
 		Published: "one to four orders of magnitude less",
+		Mutations: []claim.Mutation{selectivePolling},
 		Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
@@ -177,7 +178,7 @@ var large = claim.Claim{
 	ID: "hawkeye-large", Where: "section 4.3, figures 9 and 11",
 	Says:      "the larger the fabric, the more polling spares",
 	Published: "orders of magnitude",
-	Mutations: []claim.Mutation{inNetworkTracing},
+	Mutations: []claim.Mutation{inNetworkTracing, selectivePolling},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		l := best(o)
 		l.topology = fatTree(8)

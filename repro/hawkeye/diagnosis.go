@@ -21,7 +21,12 @@ type method struct {
 var hawkeyeMethod = method{name: "Hawkeye", collect: polled}
 
 // polled is what polls brought.
-func polled(r *run, c *detection) *provenance.Evidence { return r.evidence(c.event) }
+func polled(r *run, c *detection) *provenance.Evidence {
+	if r.lab.removed.selection {
+		return r.evidence(c.fullPoll)
+	}
+	return r.evidence(c.event)
+}
 
 // diagnosis is a detection with its verdicts.
 type diagnosis struct {

@@ -12,17 +12,25 @@ var (
 		Name: "port telemetry", Removes: "reports have no pauses and states of ports and no traffic between ports",
 	}
 
+	// Of the overhead, what matters is which switches report.
+	selectivePolling = claim.Mutation{Name: "selective polling", Removes: "every switch of the fabric reports on every request"}
+
+	// Of accounts, what switches remember of pauses and congestion.
+	intervals = claim.Mutation{Name: "intervals", Removes: "switches report sums of pauses and congestion, no intervals"}
+
 	allMechanisms = []claim.Mutation{inNetworkTracing, flowTelemetry, portTelemetry}
 )
 
 // removed are the mechanisms that a laboratory works without.
-type removed struct{ tracing, flows, ports bool }
+type removed struct{ tracing, flows, ports, selection bool }
 
 // without returns the lab without the mechanism that a mutation removes. What
 // remains fails soon: one choice of parameters, and deadlocks that last for a
 // third of the time, show it.
 func (l lab) without(o claim.Options) lab {
-	l.removed = removed{o.Without(inNetworkTracing), o.Without(flowTelemetry), o.Without(portTelemetry)}
+	l.removed = removed{
+		o.Without(inNetworkTracing), o.Without(flowTelemetry), o.Without(portTelemetry), o.Without(selectivePolling),
+	}
 	if l.removed != (removed{}) {
 		l = l.withVariant(3, 500*us)
 		l.timing.deadlock /= 3

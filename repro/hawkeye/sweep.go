@@ -45,7 +45,7 @@ type cellScore struct {
 	traces, unnoticed int // traces without a request
 }
 
-// sweepRun is a sweep under way.
+// sweepRun is a sweep that runs.
 type sweepRun struct {
 	cells  []cellScore
 	traces int // of each cell
