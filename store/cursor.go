@@ -72,5 +72,8 @@ func seal(key []byte, kind Kind, q record.Query, position []byte) []byte {
 	if q.End != "" { // tokens of queries without it stay valid
 		fmt.Fprintf(mac, " %q", q.End)
 	}
+	if q.Why != "" || q.MinLatency != 0 {
+		fmt.Fprintf(mac, " why %q %d", q.Why, q.MinLatency)
+	}
 	return mac.Sum(nil)[:sealLen]
 }

@@ -12,11 +12,11 @@ import (
 
 // filters are the query fields that a kind supports. An unsupported filter is an
 // error: to ignore it would answer another query.
-var filters = map[Kind]struct{ node, port, flow, ends, name, step, end bool }{
+var filters = map[Kind]struct{ node, port, flow, ends, name, step bool }{
 	Flows:     {node: true, flow: true, ends: true},
 	Losses:    {node: true, flow: true, ends: true},
 	Ports:     {node: true, port: true, step: true},
-	Traces:    {node: true, flow: true, name: true, end: true},
+	Traces:    {node: true, flow: true, name: true},
 	Counters:  {name: true, step: true},
 	Diagnoses: {node: true, port: true, flow: true, name: true},
 	Incidents: {node: true, name: true},
@@ -50,10 +50,12 @@ func CheckQuery(kind Kind, q record.Query) error {
 		return bad("filters of addresses and ports are not supported")
 	case q.Name != "" && !f.name:
 		return bad("filter name is not supported")
-	case q.End != "" && !f.end:
-		return bad("filter end is not supported")
-	case !utf8.ValidString(q.Node) || !utf8.ValidString(q.Name) || !utf8.ValidString(q.End):
-		return bad("node %q, name %q or end %q is not UTF-8", q.Node, q.Name, q.End)
+	case (q.End != "" || q.Why != "" || q.MinLatency != 0) && kind != Traces:
+		return bad("filters end, why and latency are of traces")
+	case q.MinLatency < 0:
+		return bad("latency of at least %v, want 0 or more", q.MinLatency)
+	case !utf8.ValidString(q.Node) || !utf8.ValidString(q.Name) || !utf8.ValidString(q.End) || !utf8.ValidString(q.Why):
+		return bad("node %q, name %q, end %q or why %q is not UTF-8", q.Node, q.Name, q.End, q.Why)
 	}
 	if _, err := strconv.ParseUint(q.Name, 10, 64); kind == Traces && q.Name != "" && err != nil {
 		return bad("trace %q, want a number", q.Name)

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dissect"
 )
 
@@ -117,30 +120,49 @@ type TracesQuery struct {
 	Fields string `query:"fields" maxLength:"1024" doc:"Filter fields whose values to return, separated by commas, e.g. ip.src,trace.last"`
 }
 
-// requiredEnd returns the end that every match of a filter has, empty without one.
-// The store then skips all others: most traces are of packets that arrived, and of
-// protocols.
-func requiredEnd(c *record.Condition) string {
+// requireOf adds to a query what every match of a filter has, where the query has
+// nothing. The store then skips all others: most traces are of packets that arrived,
+// and of protocols. Addresses and ports are not among it: those of a packet in a tunnel
+// are several, and a record has the flow of one.
+func requireOf(c *record.Condition, f *topo.Fabric, q *record.Query) {
 	if c == nil {
-		return ""
+		return
 	}
 	if c.Op == "&&" {
 		for _, part := range c.Of {
-			if end := requiredEnd(part); end != "" {
-				return end
-			}
+			requireOf(part, f, q)
 		}
-		return ""
+		return
 	}
-	switch is := c.Op == "has" || c.Op == "==" && c.Ranges[0].Lo.Int == 1; {
-	case c.Field == "trace.drop" && is:
-		return "lost"
-	case c.Field == "trace.loop" && is:
-		return "looped"
-	case c.Field == "trace.end" && c.Op == "==":
-		return c.Ranges[0].Lo.Text
+	text := ""
+	if c.Op == "==" {
+		text = c.Ranges[0].Lo.Text
 	}
-	return ""
+	switch is := c.Op == "has" || c.Op == "==" && c.Ranges[0].Lo.Int == 1; c.Field {
+	case "trace.drop":
+		if is {
+			q.End = cmp.Or(q.End, "lost")
+		}
+	case "trace.loop":
+		if is {
+			q.End = cmp.Or(q.End, "looped")
+		}
+	case "trace.end":
+		q.End = cmp.Or(q.End, text)
+	case "trace.why":
+		q.Why = cmp.Or(q.Why, text)
+	case "hop.switch", "trace.first", "trace.last":
+		if _, known := f.ByName(text); known { // a query by an unknown node is an error
+			q.Node = cmp.Or(q.Node, text)
+		}
+	case "trace.latency":
+		switch least := time.Duration(c.Ranges[0].Lo.Int); {
+		case c.Op == ">" && least < math.MaxInt64:
+			q.MinLatency = max(q.MinLatency, least+1)
+		case c.Op == ">=" || c.Op == "==":
+			q.MinLatency = max(q.MinLatency, least)
+		}
+	}
 }
 
 type traceInput struct {
@@ -162,9 +184,8 @@ func (s *Server) traceRoutes() {
 			if q.Flow, err = flowKey(in.Flow); err != nil {
 				return none, err
 			}
-			if q.Node, q.End = in.Node, in.End; q.End == "" {
-				q.End = requiredEnd(f.Condition())
-			}
+			q.Node, q.End = in.Node, in.End
+			requireOf(f.Condition(), s.deps.Live.Fabric(), &q)
 			var fields []string
 			if in.Fields != "" {
 				fields = strings.Split(in.Fields, ",")

@@ -157,6 +157,9 @@ type Query struct {
 	Ends     FlowEnds // of the flow, if its key is only partly known
 	Name     string   // of a counter; the id of a diagnosis, trace or incident
 	End      string   // of a trace
+	Why      string   // of a trace: why its packet was mirrored
+	// MinLatency is the least latency of a trace.
+	MinLatency time.Duration
 	// Limit is the maximum number of records of one page; 0 is the store's limit,
 	// which no page exceeds.
 	Limit int

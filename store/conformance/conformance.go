@@ -43,6 +43,10 @@ func Run(t *testing.T, open Open) {
 		fewerChecks(t)
 		testFlowSums(t, open)
 	})
+	t.Run("sums of flows of seconds", func(t *testing.T) {
+		fewerChecks(t)
+		testFlowSumsOfSeconds(t, open)
+	})
 	for name, test := range map[string]func(*testing.T, Store){
 		"a walk under appends":    testWalk,
 		"batches are atomic":      testAtomicBatches,

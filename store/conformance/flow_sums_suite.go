@@ -85,8 +85,48 @@ func testFlowSums(t *testing.T, open Open) {
 			mustAppend(t, reference, b)
 		}
 		for range 4 {
-			compareSums(rt, s, reference)
+			compareSums(rt, s, reference, sumQuery(rt), nil)
 			compareGroups(rt, s, reference)
+		}
+	})
+}
+
+// testFlowSumsOfSeconds compares lists of many records in a few seconds, with ranges that
+// begin and end within them, while records arrive.
+func testFlowSumsOfSeconds(t *testing.T, open Open) {
+	within := rapid.Custom(func(t *rapid.T) time.Time {
+		return base.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t, nil)
+		defer closed(t, s)
+		reference := &Reference{}
+		draw := func() *record.Batch {
+			b := &record.Batch{
+				Flows:  rapid.SliceOfN(flowSlots, 1, 60).Draw(rt, "flows"),
+				Losses: rapid.SliceOfN(losses, 0, 12).Draw(rt, "losses"),
+			}
+			for i := range b.Flows {
+				b.Flows[i].Time = within.Draw(rt, "time")
+			}
+			for i := range b.Losses {
+				b.Losses[i].Time = within.Draw(rt, "time")
+			}
+			spread(reference, b)
+			return b
+		}
+		for range rapid.IntRange(1, 3).Draw(rt, "batches") {
+			b := draw()
+			mustAppend(t, s, b)
+			mustAppend(t, reference, b)
+		}
+		for range 3 {
+			q := sumQuery(rt)
+			q.From, q.To = within.Draw(rt, "from"), within.Draw(rt, "to")
+			// What arrives while the pages are read is on none of them.
+			b := draw()
+			compareSums(rt, s, reference, q, b)
+			mustAppend(t, reference, b)
 		}
 	})
 }
@@ -106,14 +146,19 @@ func spread(r *Reference, b *record.Batch) {
 	}
 }
 
-func compareSums(t *rapid.T, s Store, reference *Reference) {
+func sumQuery(t *rapid.T) record.FlowSumQuery {
 	from := queries(t, true, false, false, false, nil)
-	q := record.FlowSumQuery{
+	return record.FlowSumQuery{
 		From: from.From, To: from.To, Node: from.Node, Filter: parsed(t, flowFilters.Draw(t, "filter")),
 		Sort: rapid.SampledFrom([]record.FlowSort{
 			record.ByBytes, record.ByPackets, record.ByLost, record.ByLostShare, record.ByRate, record.ByDuration, record.ByNewest,
 		}).Draw(t, "sort"),
 	}
+}
+
+// compareSums compares the pages of a list with the reference. It appends a batch, if
+// there is one, after the first page.
+func compareSums(t *rapid.T, s Store, reference *Reference, q record.FlowSumQuery, late *record.Batch) {
 	want, err := reference.FlowSums(context.Background(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +169,14 @@ func compareSums(t *rapid.T, s Store, reference *Reference) {
 		page, err := s.FlowSums(context.Background(), q)
 		if err != nil {
 			t.Fatalf("flow sums of %+v %q: %v", q, q.Filter.Text, err)
+		}
+		if late != nil && pages == 0 {
+			if err := s.Append(context.Background(), late); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if late != nil { // they are of the whole store
+			page.KeptFrom, page.KeptTo = want.KeptFrom, want.KeptTo
 		}
 		if !page.Totals.FlowsKnown {
 			page.Totals.Flows, page.Totals.FlowsKnown = want.Totals.Flows, want.Totals.FlowsKnown

@@ -84,7 +84,8 @@ func (t *Reference) Losses(_ context.Context, q record.Query) (record.Page[recor
 func (t *Reference) Traces(_ context.Context, q record.Query) (record.Page[record.Trace], error) {
 	return pick(store.Traces, t.traces, q, func(r record.Trace) time.Time { return r.Time }, func(r record.Trace) bool {
 		passed := slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node })
-		return within(r.Time, q) && (q.Node == "" || passed) && ofFlow(r.Flow, q) && (q.Name == "" || q.Name == strconv.FormatUint(r.ID, 10)) && (q.End == "" || q.End == r.End)
+		return within(r.Time, q) && (q.Node == "" || passed) && ofFlow(r.Flow, q) && (q.Name == "" || q.Name == strconv.FormatUint(r.ID, 10)) && (q.End == "" || q.End == r.End) &&
+			(q.Why == "" || q.Why == r.Why) && (q.MinLatency == 0 || r.Latency >= q.MinLatency)
 	})
 }
 

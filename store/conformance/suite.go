@@ -52,6 +52,12 @@ func testReference(t *testing.T, open Open) {
 		if rapid.IntRange(0, 2).Draw(rt, "end") == 0 {
 			traces.End = names.Draw(rt, "end")
 		}
+		if rapid.IntRange(0, 3).Draw(rt, "why") == 0 {
+			traces.Why = names.Draw(rt, "why")
+		}
+		if rapid.IntRange(0, 3).Draw(rt, "latency") == 0 {
+			traces.MinLatency = max(span(rt, "latency"), 0)
+		}
 		compare(rt, "traces", s.Traces, reference.Traces, traces)
 		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))
 		compare(rt, "counters", s.Counters, reference.Counters, queries(rt, false, false, false, true, names))

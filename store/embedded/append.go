@@ -62,7 +62,9 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	}
 	s.seq = seq
 	s.extendBounds(b)
-	s.hot.Load().addBatch(b, before, sums)
+	hot := s.hot.Load()
+	hot.addBatch(b, before, sums)
+	hot.seconds.addBatch(b, s.flowBatch.pathOf, before)
 	s.ledger.update(changed)
 	s.committedSeq.Store(seq) // after the cache: readers of the number find the record
 	s.noteSteps(sums)

@@ -33,9 +33,8 @@ type Config struct {
 	// CacheSize is the memory for the newest records, which answers queries about
 	// recent times without DuckDB. 0 means none.
 	CacheSize model.Bytes
-	// NumberedFlows limits the flows whose numbers are in memory, at some 300 bytes
-	// each with the columns of a batch. A fabric with more in each slot writes their
-	// texts again.
+	// NumberedFlows limits the flows whose numbers are in memory, at some 50 bytes each.
+	// A fabric with more than half of it at a time may write texts again.
 	NumberedFlows int
 	// Memory is the memory limit of DuckDB for its cache and for queries.
 	Memory model.Bytes
@@ -60,7 +59,7 @@ func DefaultConfig() Config {
 		Waiting:   32,
 		CacheSize: 256 * model.MiB,
 
-		NumberedFlows: 1 << 17,
+		NumberedFlows: 1 << 19,
 
 		Memory:  512 * model.MiB,
 		Threads: max(1, runtime.NumCPU()/2), // the other half is for ingest and the API

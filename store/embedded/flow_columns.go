@@ -21,6 +21,8 @@ type flowBatch struct {
 	times, seqs, flows, paths []int64
 	packets, bytes, hopLess   []uint64
 	lists                     [][]driver.Value
+
+	pathOf []*numberedPath // of each record
 }
 
 // flowFunctions makes their names unique: stores of one file in one process share
@@ -41,7 +43,8 @@ func (b *flowBatch) reset() {
 	b.times, b.seqs, b.flows, b.paths = b.times[:0], b.seqs[:0], b.flows[:0], b.paths[:0]
 	b.packets, b.bytes, b.hopLess = b.packets[:0], b.bytes[:0], b.hopLess[:0]
 	clear(b.lists)
-	b.lists = b.lists[:0]
+	clear(b.pathOf)
+	b.lists, b.pathOf = b.lists[:0], b.pathOf[:0]
 }
 
 // add adds a record.
@@ -153,7 +156,8 @@ func (s *Store) appendFlows(ctx context.Context, flows []record.FlowSlot, seq *i
 	for i := range flows {
 		*seq++
 		flow, path := s.flowIDs.number(&flows[i])
-		b.add(&flows[i], *seq, flow, path)
+		b.add(&flows[i], *seq, flow, path.id)
+		b.pathOf = append(b.pathOf, path)
 	}
 	if s.flowIDs.twice {
 		s.flowsNumberedTwice.Store(true) // before a reader sees the rows

@@ -35,12 +35,32 @@ func (w *flowWalk) details(ctx context.Context, ranks []flowRank) ([]record.Flow
 			WHERE id IN (` + numberList(ranks) + `)) t USING (flow, src_host, dst_host)`
 	}
 	query := fmt.Sprintf(`WITH ids AS MATERIALIZED (%s)
-SELECT cid, path_id, count(*), %s, %s, min(time), max(time), max_by(seq, time), max_by(packets, time)
-FROM flow_rows JOIN ids ON ids.id = flow_id WHERE %s AND flow_id IN (SELECT id FROM ids) GROUP BY cid, path_id`,
-		ids, sumOf(`packets`), sumOf(`bytes`), w.flowRows(b))
-	var list []pathSum
+SELECT cid, path_id, %s FROM flow_rows JOIN ids ON ids.id = flow_id WHERE %s AND flow_id IN (SELECT id FROM ids) GROUP BY cid, path_id`,
+		ids, pathSumColumns, w.flowRows(b))
+	list, of, err := w.readPathSums(ctx, query, b.args)
+	if err != nil {
+		return nil, err
+	}
+	byFlow := map[int64][]pathSum{}
+	for _, p := range list {
+		byFlow[p.flow] = append(byFlow[p.flow], p)
+	}
+	out := make([]record.FlowSum, 0, len(ranks))
+	for _, r := range ranks {
+		if paths := byFlow[r.flow]; len(paths) > 0 {
+			out = append(out, newFlowSum(of.flows[r.flow], paths, r.lost))
+		}
+	}
+	return out, nil
+}
+
+// pathSumColumns are the columns of a pathSum after flow and path.
+var pathSumColumns = `count(*), ` + sumOf(`packets`) + `, ` + sumOf(`bytes`) + `, min(time), max(time), max_by(seq, time), max_by(packets, time)`
+
+// readPathSums reads sums, and the texts of their flows and paths.
+func (w *flowWalk) readPathSums(ctx context.Context, query string, args []any) (list []pathSum, of *flowTexts, err error) {
 	var texts []numberedRow
-	err := w.queryRows(ctx, query, b.args, func(rows *sql.Rows) error {
+	err = w.queryRows(ctx, query, args, func(rows *sql.Rows) error {
 		var p pathSum
 		var last time.Time
 		if err := rows.Scan(&p.flow, &p.path, &p.slots, &p.packets, &p.bytes, &p.first, &last, &p.last.Seq, &p.lastPackets); err != nil {
@@ -52,26 +72,19 @@ FROM flow_rows JOIN ids ON ids.id = flow_id WHERE %s AND flow_id IN (SELECT id F
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	of, err := w.textsOf(ctx, texts)
-	if err != nil {
-		return nil, err
+	if of, err = w.textsOf(ctx, texts); err != nil {
+		return nil, nil, err
 	}
-	byFlow := map[int64][]pathSum{}
+	known := list[:0]
 	for _, p := range list {
 		if text := of.paths[p.path]; text != nil && of.flows[p.flow] != nil { // otherwise removed by retention meanwhile
 			p.switches, p.exact, p.slot = text.switches, text.exact, time.Duration(text.slot)
-			byFlow[p.flow] = append(byFlow[p.flow], p)
+			known = append(known, p)
 		}
 	}
-	out := make([]record.FlowSum, 0, len(ranks))
-	for _, r := range ranks {
-		if paths := byFlow[r.flow]; len(paths) > 0 {
-			out = append(out, newFlowSum(of.flows[r.flow], paths, r.lost))
-		}
-	}
-	return out, nil
+	return known, of, nil
 }
 
 // newFlowSum adds up the paths of a flow.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"maps"
 	"slices"
 
@@ -14,9 +15,12 @@ import (
 // what returns later gets another. So memory is bounded, and both tables need
 // neither an index nor a search. They shrink with retention: see pruneFlowIDs.
 type flowIDs struct {
-	index map[model.FlowKey]int32 // into flows
-	flows []numberedFlow
-	paths map[string]*numberedPath // by appendPath
+	seeds [2]maphash.Seed
+	// Flows of two generations: when the recent one is full it becomes the former, and
+	// those of the former that did not return are forgotten. So a fabric with as many
+	// flows as fit into one keeps all its numbers.
+	recent, former map[flowHash]flowNumber
+	paths          map[string]*numberedPath // by appendPath
 
 	most               int  // of flows in memory
 	twice              bool // a flow may have two numbers
@@ -27,11 +31,19 @@ type flowIDs struct {
 	text     []byte
 }
 
+// flowHash stands for a flow and its hosts, with keys that are drawn for each process: 128
+// bits do not collide, and take a quarter of the memory.
+type flowHash [2]uint64
+
+type flowNumber struct {
+	id   int64
+	path *numberedPath // its last one
+}
+
 type numberedFlow struct {
 	id       int64
 	key      model.FlowKey
 	src, dst string
-	path     *numberedPath // its last one
 }
 
 type numberedPath struct {
@@ -43,12 +55,13 @@ type numberedPath struct {
 }
 
 // flowsPerPath is how many times fewer paths than flows are in memory.
-const flowsPerPath = 8
+const flowsPerPath = 32
 
 // reset forgets all numbers. Those up to the given ones are used.
 func (n *flowIDs) reset(lastFlow, lastPath int64) {
 	*n = flowIDs{
-		index: map[model.FlowKey]int32{}, paths: map[string]*numberedPath{},
+		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		recent: map[flowHash]flowNumber{}, former: map[flowHash]flowNumber{}, paths: map[string]*numberedPath{},
 		most: n.most, nextFlow: lastFlow + 1, nextPath: lastPath + 1, twice: n.twice || lastFlow > 0,
 	}
 }
@@ -60,39 +73,37 @@ func (n *flowIDs) beginBatch() { n.newFlows, n.newPaths = n.newFlows[:0], n.newP
 // exist.
 func (n *flowIDs) abandonBatch() { n.reset(n.nextFlow-1, n.nextPath-1) }
 
-// number returns the numbers of a record's flow and path.
-func (n *flowIDs) number(r *record.FlowSlot) (flow, path int64) {
-	at, known := n.index[r.Flow]
-	if !known || n.flows[at].src != r.Src || n.flows[at].dst != r.Dst {
-		at = n.addFlow(r, at, known)
+// number returns the number of a record's flow, and its path.
+func (n *flowIDs) number(r *record.FlowSlot) (flow int64, path *numberedPath) {
+	name := flowName{r.Flow, r.Src, r.Dst}
+	h := flowHash{maphash.Comparable(n.seeds[0], name), maphash.Comparable(n.seeds[1], name)}
+	f, known := n.recent[h]
+	if known && f.path != nil && f.path.equals(r) {
+		return f.id, f.path
 	}
-	f := &n.flows[at]
+	if !known {
+		if f, known = n.former[h]; !known {
+			f = flowNumber{id: n.nextFlow}
+			n.nextFlow++
+			n.newFlows = append(n.newFlows, numberedFlow{f.id, r.Flow, r.Src, r.Dst})
+		}
+		n.makeSpace()
+	}
 	if f.path == nil || !f.path.equals(r) {
 		f.path = n.pathOf(r)
 	}
-	return f.id, f.path.id
+	n.recent[h] = f
+	return f.id, f.path
 }
 
-// addFlow numbers a flow; one with other hosts than before replaces that.
-func (n *flowIDs) addFlow(r *record.FlowSlot, at int32, known bool) int32 {
-	f := numberedFlow{id: n.nextFlow, key: r.Flow, src: r.Src, dst: r.Dst}
-	n.nextFlow++
-	n.newFlows = append(n.newFlows, f)
-	if known {
-		n.twice = true // if it gets its former hosts again
-		n.flows[at] = f
-		return at
+// makeSpace begins a new generation if the recent one is full.
+func (n *flowIDs) makeSpace() {
+	if len(n.recent) < max(n.most/2, 1) {
+		return
 	}
-	if len(n.flows) >= n.most {
-		n.twice = true
-		clear(n.index)
-		clear(n.flows)
-		n.flows = n.flows[:0]
-	}
-	at = int32(len(n.flows))
-	n.flows = append(n.flows, f)
-	n.index[r.Flow] = at
-	return at
+	n.twice = n.twice || len(n.former) > 0
+	clear(n.former)
+	n.recent, n.former = n.former, n.recent
 }
 
 func (n *flowIDs) pathOf(r *record.FlowSlot) *numberedPath {
@@ -138,22 +149,14 @@ func (p *numberedPath) equals(r *record.FlowSlot) bool {
 
 // forgetBefore forgets the numbers below the given ones, whose rows were removed.
 func (n *flowIDs) forgetBefore(flow, path int64) {
-	if slices.ContainsFunc(n.flows, func(f numberedFlow) bool { return f.id < flow }) {
-		kept := n.flows[:0]
-		clear(n.index)
-		for _, f := range n.flows {
-			if f.id >= flow {
-				n.index[f.key] = int32(len(kept))
-				kept = append(kept, f)
+	for _, generation := range []map[flowHash]flowNumber{n.recent, n.former} {
+		for h, f := range generation {
+			if f.id < flow {
+				delete(generation, h)
+			} else if f.path != nil && f.path.id < path {
+				generation[h] = flowNumber{id: f.id}
 			}
 		}
-		clear(n.flows[len(kept):])
-		n.flows = kept
 	}
 	maps.DeleteFunc(n.paths, func(_ string, p *numberedPath) bool { return p.id < path })
-	for i := range n.flows {
-		if p := n.flows[i].path; p != nil && p.id < path {
-			n.flows[i].path = nil
-		}
-	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // FlowSums returns flows of a range in the order of a sum, and the totals of all that
-// match. It reads every row of the range; the order is that of the sums, however many
-// flows there are.
+// match. Memory has the sums of the newest seconds; of a longer range every row is read. The
+// order is that of the sums, however many flows there are.
 func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.FlowSums, err error) {
 	if _, known := flowOrders[q.Sort]; !known {
 		return a, fmt.Errorf("query of %s: %w: order %q is not supported", store.Flows, store.ErrQuery, q.Sort)
@@ -28,23 +28,48 @@ func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.F
 	sealed := asked
 	sealed.Name = fmt.Sprintf("sums %s %s", q.Sort, q.Filter.Text)
 	err = s.query(ctx, store.Flows, asked, func(ctx context.Context) error {
-		w := flowWalk{Store: s, query: asked, filter: &q.Filter, bound: s.committedSeq.Load(), merge: s.flowsNumberedTwice.Load()}
+		committed, view := s.committedSeq.Load(), s.hot.Load().seconds.view() // in this order: the view has what is committed
+		w := flowWalk{Store: s, query: asked, filter: &q.Filter, bound: max(committed, view.seq), merge: s.flowsNumberedTwice.Load(), byText: true}
 		skip := 0
 		if q.After != "" {
 			c, err := store.Unseal(s.key, store.Flows, sealed)
 			if err != nil {
 				return err
 			}
-			w.bound, skip = c.Bound, int(c.Seq)
+			w.bound, skip, w.byText = c.Bound, int(c.Seq), c.Name == orderByText
+		}
+		next := func(limit int) string {
+			c := store.Cursor{Seq: int64(skip + limit), Bound: w.bound}
+			if w.byText {
+				c.Name = orderByText
+			}
+			return c.Seal(s.key, store.Flows, sealed)
 		}
 		limit := s.pageLimit(asked)
+		if w.byText { // the order in memory
+			t, err := w.newTally(ctx, view)
+			if err != nil {
+				return err
+			}
+			if t != nil {
+				t.sum(q.Sort)
+				page, more := t.page(skip, limit)
+				a.Items, a.Totals, a.Partial = t.details(page), t.totals(), t.partial
+				a.KeptFrom, a.KeptTo = s.flowBounds()
+				if more {
+					a.Next = next(limit)
+				}
+				return nil
+			}
+			w.byText = q.After != ""
+		}
 		ranks, totals, err := w.rank(ctx, q.Sort, skip, limit+1)
 		if err != nil {
 			return err
 		}
 		if len(ranks) > limit {
 			ranks = ranks[:limit]
-			a.Next = store.Cursor{Seq: int64(skip + limit), Bound: w.bound}.Seal(s.key, store.Flows, sealed)
+			a.Next = next(limit)
 		}
 		a.Totals = totals
 		if a.Items, err = w.details(ctx, ranks); err != nil {
@@ -55,6 +80,10 @@ func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.F
 	})
 	return a, err
 }
+
+// orderByText marks pages of a walk that began in memory: flows with equal sums are in
+// the order of their texts, otherwise of their numbers.
+const orderByText = "text"
 
 // flowOrders are the expressions that flows are ordered by, of the columns of a flow.
 var flowOrders = map[record.FlowSort]struct {
@@ -73,6 +102,7 @@ type flowWalk struct {
 	filter *record.FlowFilter
 	bound  int64 // the highest sequence number that counts
 	merge  bool  // flow_keys may have a flow twice
+	byText bool  // flows with equal sums are in the order of their texts
 }
 
 // flowRank is a flow in the order asked for.
@@ -111,11 +141,15 @@ func (w *flowWalk) rankOf(ctx context.Context, sort record.FlowSort, skip, limit
 	if err != nil {
 		return nil, totals, err
 	}
+	from, ties := `m`, `cid`
+	if w.byText {
+		from, ties = `(SELECT m.*, k.flow, k.src_host, k.dst_host FROM m JOIN flow_keys k ON k.id = m.cid)`, `flow, src_host, dst_host`
+	}
 	query := with + fmt.Sprintf(`
-SELECT row_number() OVER (ORDER BY rank DESC, cid), cid, %s, 0::UBIGINT, 0::UBIGINT, 0::UBIGINT FROM (
-	SELECT * FROM m ORDER BY rank DESC, cid LIMIT %d OFFSET %d)
-UNION ALL SELECT -1, count(*), %s, %s, %s, %s FROM m`,
-		uint64SQL(`lost`), limit, skip, sumOf(`lost`), sumOf(`slots`), sumOf(`packets`), sumOf(`bytes`))
+SELECT row_number() OVER (ORDER BY rank DESC, %[1]s), cid, %[2]s, 0::UBIGINT, 0::UBIGINT, 0::UBIGINT FROM (
+	SELECT * FROM %[3]s ORDER BY rank DESC, %[1]s LIMIT %[4]d OFFSET %[5]d)
+UNION ALL SELECT -1, count(*), %[6]s, %[7]s, %[8]s, %[9]s FROM m`,
+		ties, uint64SQL(`lost`), from, limit, skip, sumOf(`lost`), sumOf(`slots`), sumOf(`packets`), sumOf(`bytes`))
 	err = w.queryRows(ctx, query, b.args, func(rows *sql.Rows) error {
 		var r flowRank
 		var slots, packets, bytes uint64

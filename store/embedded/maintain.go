@@ -88,6 +88,9 @@ func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (ui
 	s.write.Lock()
 	defer s.write.Unlock()
 	n, err := s.execLocked(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, tableOf(kind), ageColumn(kind), clamp(ns)))
+	if err == nil && n > 0 && kind == store.Flows {
+		err = s.boundFlows(ctx)
+	}
 	if err == nil {
 		s.hot.Load().removeBefore(kind, clamp(ns))
 		if kind == store.Incidents {

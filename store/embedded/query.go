@@ -219,6 +219,12 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	if q.End != "" {
 		c.and(`"end" = ?`, q.End)
 	}
+	if q.Why != "" {
+		c.and(`why = ?`, q.Why)
+	}
+	if q.MinLatency > 0 {
+		c.and(fmt.Sprintf(`latency_ns >= %d`, q.MinLatency))
+	}
 	switch {
 	case q.Name == "":
 	case kind == store.Counters:

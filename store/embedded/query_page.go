@@ -180,7 +180,7 @@ func (w *pageWalk[T]) selective() bool { return !w.asked.Flow.IsZero() || w.aske
 
 // filtered reports whether the query has a filter besides time.
 func (w *pageWalk[T]) filtered() bool {
-	return w.selective() || w.asked.Node != "" || w.asked.End != "" || w.asked.Port != 0 || w.asked.Ends != record.FlowEnds{}
+	return w.selective() || w.asked.Node != "" || w.asked.End != "" || w.asked.Why != "" || w.asked.MinLatency > 0 || w.asked.Port != 0 || w.asked.Ends != record.FlowEnds{}
 }
 
 // readRows adds the records that match the conditions.

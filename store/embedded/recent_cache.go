@@ -24,12 +24,13 @@ type recentCache struct {
 	counters  *recent.Set[record.Counter]
 	diagnoses *recent.Set[record.Diagnosis]
 
+	seconds      *flowSeconds
 	portSteps    map[store.Kind]*recent.Steps[portSums]
 	counterSteps map[store.Kind]*recent.Steps[counterSums]
 }
 
 // cacheParts is the number of parts that CacheSize is divided into.
-const cacheParts = 15
+const cacheParts = 18
 
 // stepSize is about the size of a rollup row in memory, in bytes.
 const stepSize = 128
@@ -42,7 +43,7 @@ func (s *Store) newRecentCache() *recentCache {
 		coming = time.Now().UnixNano()
 	}
 	floor := func(kind store.Kind) int64 { return max(coming, s.boundsOfKind(kind).newest) }
-	// A third is for flows, which are by far the most records.
+	// Most is for flows, which are by far the most records, and their sums.
 	share := s.cfg.CacheSize / cacheParts
 	h := &recentCache{
 		flows:     recent.New(sized(flowShape, flowTable.size), 5*share, floor(store.Flows)),
@@ -52,6 +53,7 @@ func (s *Store) newRecentCache() *recentCache {
 		counters:  recent.New(sized(counterShape, counterTable.size), share, floor(store.Counters)),
 		diagnoses: recent.New(sized(diagnosisShape, diagnosisTable.size), share, floor(store.Diagnoses)),
 
+		seconds:   newFlowSeconds(3*share, max(floor(store.Flows), floor(store.Losses))),
 		portSteps: map[store.Kind]*recent.Steps[portSums]{}, counterSteps: map[store.Kind]*recent.Steps[counterSums]{},
 	}
 	for kind, r := range rollups {
@@ -102,8 +104,10 @@ func (h *recentCache) removeBefore(kind store.Kind, before int64) {
 	switch kind {
 	case store.Flows:
 		h.flows.RemoveBefore(before)
+		h.seconds.removeBefore(before)
 	case store.Losses:
 		h.losses.RemoveBefore(before)
+		h.seconds.removeBefore(before)
 	case store.Ports:
 		h.ports.RemoveBefore(before)
 	case store.Traces:
@@ -187,6 +191,7 @@ var traceShape = recent.Shape[record.Trace]{
 	},
 	Matches: func(r *record.Trace, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Name == "" || isTrace(r.ID, q.Name)) && (q.End == "" || q.End == r.End) &&
+			(q.Why == "" || q.Why == r.Why) && (q.MinLatency == 0 || r.Latency >= q.MinLatency) &&
 			(q.Node == "" || slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node }))
 	},
 }

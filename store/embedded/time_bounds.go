@@ -12,7 +12,8 @@ import (
 )
 
 // timeBounds are the oldest and the newest time of all rows of a kind: to query
-// DuckDB for them costs a scan of a long table. Removal does not change them.
+// DuckDB for them costs a scan of a long table. Removal changes only those of flows,
+// which answers name.
 type timeBounds struct{ oldest, newest int64 }
 
 // emptyBounds is the extent of an empty table.
@@ -37,6 +38,30 @@ func (s *Store) loadTimeBounds(ctx context.Context) error {
 	}
 	s.extents.Store(&all)
 	return nil
+}
+
+// boundFlows queries the bounds of flows again, after a removal.
+func (s *Store) boundFlows(ctx context.Context) error {
+	var oldest, newest *int64
+	err := s.writer.QueryRowContext(ctx, `SELECT epoch_ns(min(time)), epoch_ns(max(time)) FROM flow_rows`).Scan(&oldest, &newest)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(*s.extents.Load())
+	if all[store.Flows] = emptyBounds; oldest != nil {
+		all[store.Flows] = timeBounds{*oldest, *newest}
+	}
+	s.extents.Store(&all)
+	return nil
+}
+
+// flowBounds are the times of the first and the last row of flows; zero without any.
+func (s *Store) flowBounds() (from, to time.Time) {
+	b := s.boundsOfKind(store.Flows)
+	if b == emptyBounds {
+		return from, to
+	}
+	return time.Unix(0, b.oldest).UTC(), time.Unix(0, b.newest).UTC()
 }
 
 func (s *Store) boundsOfKind(kind store.Kind) timeBounds { return (*s.extents.Load())[kind] }
