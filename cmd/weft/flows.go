@@ -70,7 +70,7 @@ confirmed.`,
 }
 
 func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
-	if err := checkTop(f.query.Limit); err != nil {
+	if err := checkFlowsTop(f.query.Limit, f.groupBy); err != nil {
 		return err
 	}
 	t, err := f.open(cmd, file, live.StartOptions{Need: "flowset"})
@@ -118,9 +118,18 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	return errors.Join(err, faultIf(out.Incidents, "loop", "blackhole", "wrong-route"))
 }
 
+// checkFlowsTop: flows are read in pages, groups at once.
+func checkFlowsTop(n int, groupBy string) error {
+	if groupBy != "" {
+		return checkTop(n)
+	}
+	return checkPagedTop(n)
+}
+
 // matchingFlows reads pages until there are as many flows as the query wants.
 func (t *target) matchingFlows(ctx context.Context, q api.FlowsQuery) (all api.FlowPage, err error) {
 	want := q.Limit
+	q.Limit = min(want, maxTop)
 	for range maxPages {
 		page, err := t.Flows(ctx, q)
 		if err != nil {
@@ -128,7 +137,7 @@ func (t *target) matchingFlows(ctx context.Context, q api.FlowsQuery) (all api.F
 		}
 		page.Items = append(all.Items, page.Items...)
 		all = page
-		if q.After, q.Limit = page.Next, want-len(all.Items); page.Next == "" || q.Limit <= 0 {
+		if q.After, q.Limit = page.Next, min(want-len(all.Items), maxTop); page.Next == "" || q.Limit <= 0 {
 			break
 		}
 	}

@@ -223,6 +223,14 @@ func checkTop(n int) error {
 	return nil
 }
 
+// checkPagedTop is checkTop of a list that a command reads in pages.
+func checkPagedTop(n int) error {
+	if n < 0 || n > maxPages*maxTop {
+		return usagef("--top %d, want 1 to %d, or 0 for the controller's default", n, maxPages*maxTop)
+	}
+	return nil
+}
+
 // afterHelp describes --after of every command that prints pages.
 const afterHelp = "page token: continue after a previous page"
 

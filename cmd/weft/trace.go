@@ -96,7 +96,7 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, file string) error {
 	case f.capture.topo != "" && f.capture.pcap == "":
 		return usagef("--topology needs --pcap; a scenario contains its topology")
 	}
-	if err := errors.Join(checkTop(f.query.Limit), checkWritable("pcapng", f.pcapng)); err != nil {
+	if err := errors.Join(checkPagedTop(f.query.Limit), checkWritable("pcapng", f.pcapng)); err != nil {
 		return err
 	}
 	if f.capture.pcap != "" {
@@ -202,6 +202,7 @@ const maxPages = 100
 // matchingTraces reads pages until there are as many traces as the query wants.
 func (t *target) matchingTraces(ctx context.Context, q api.TracesQuery) (all api.Page[api.TraceSummary], err error) {
 	want := q.Limit
+	q.Limit = min(want, maxTop)
 	all.Items = []api.TraceSummary{} // JSON without matches has an empty list
 	for range maxPages {
 		page, err := t.Traces(ctx, q)
@@ -210,7 +211,7 @@ func (t *target) matchingTraces(ctx context.Context, q api.TracesQuery) (all api
 		}
 		all.Items, all.Next, all.Scanned = append(all.Items, page.Items...), page.Next, all.Scanned+page.Scanned
 		all.Omitted += page.Omitted
-		if q.After, q.Limit = page.Next, want-len(all.Items); page.Next == "" || q.Limit <= 0 {
+		if q.After, q.Limit = page.Next, min(want-len(all.Items), maxTop); page.Next == "" || q.Limit <= 0 {
 			break
 		}
 	}
