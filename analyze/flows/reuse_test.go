@@ -3,12 +3,14 @@ package flows
 import (
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
 // TestUsualPeelEqualsGeneral compares the two functions that peel a table of IPv4 keys and three
@@ -93,6 +95,66 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	})
 	if spare == 0 {
 		t.Error("no cells were used again; the test needs some")
+	}
+}
+
+// TestMissingCellsAreReset: cells that do not arrive show nothing of the flowset that had
+// their memory before, even if it had the same flows in the same cells.
+func TestMissingCellsAreReset(t *testing.T) {
+	e := newEncoder(t, 1, 7, sketch.Geometry{FilterHashes: 12, FilterBits: 1 << 14, Tables: 3, TableCells: 60}, productLayout)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		e.add(someKey(rnd, false), 1+rnd.IntN(4), 64+rnd.Uint32N(1400), 1, 2)
+	}
+	r := e.done()
+	cfg := DefaultConfig()
+	cfg.HoldEmitted = true
+	a, err := NewAssembler(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assemble := func(chunks [][]byte) *Flowset {
+		var sets []*Flowset
+		for _, c := range chunks {
+			if sets, err = a.AddChunk(0, c, sets); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sets = a.Flush(sets); len(sets) != 1 {
+			t.Fatalf("%d flowsets; want 1", len(sets))
+		}
+		return sets[0]
+	}
+	var memory Memory
+	decode := func(fs *Flowset, m *Memory) Decoded { return NetDecode([]*Flowset{fs}, Options{Memory: m})[0] }
+	whole := assemble(r.chunks(t, 500))
+	if d := decode(whole, &memory); !d.Complete() {
+		t.Fatalf("%d flows undecoded; want none", d.Undecoded)
+	}
+	cells := &whole.body.(*table[sketch.Key4]).sums[0]
+	a.Recycle([]*Flowset{whole})
+
+	r.header.Slot++
+	var kept [][]byte
+	lost := 0
+	for _, b := range r.chunks(t, 500) {
+		var c flowset.Chunk
+		if _, err := c.Parse(b); err != nil {
+			t.Fatal(err)
+		}
+		if c.Section == flowset.Cells && c.First > 0 {
+			lost++
+			continue
+		}
+		kept = append(kept, b)
+	}
+	again := assemble(kept)
+	if lost == 0 || &again.body.(*table[sketch.Key4]).sums[0] != cells {
+		t.Fatalf("%d chunks of cells are lost; want some, and the cells of the slot before", lost)
+	}
+	got, want := decode(again, &memory), decode(assembled(t, kept...), nil)
+	if want.Undecoded == 0 || got.Undecoded != want.Undecoded || !slices.Equal(got.Records, want.Records) {
+		t.Errorf("%d records, %d flows undecoded; want %d, %d and the same records", len(got.Records), got.Undecoded, len(want.Records), want.Undecoded)
 	}
 }
 
