@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
 )
@@ -162,6 +163,6 @@ func (c *comparison) accuracy(methods []method) (claim.Table, claim.Plot) {
 }
 
 func (c *comparison) notes(more ...string) []string {
-	return append([]string{setting, scoring, fmt.Sprintf("%d traces of each anomaly, threshold 300 %%, epochs of 500 µs",
-		c.traces)}, more...)
+	return append([]string{setting, scoring, fmt.Sprintf("%s of each anomaly, threshold 300 %%, epochs of 500 µs",
+		plural.Count(uint64(c.traces), "trace"))}, more...)
 }
