@@ -20,6 +20,7 @@ func TestMutations(t *testing.T) {
 
 // A fast claim holds, gives the same result twice, and has a plot.
 func TestQuickClaimsHold(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for _, c := range []claim.Claim{dleft} {
 		var last claim.Result
 		for i := range 2 {
