@@ -312,8 +312,10 @@ func (k *fake) Diagnoses(ctx context.Context, q record.Query) (record.Page[recor
 }
 
 func (k *fake) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
+	from := q.From
+	q.From = time.Time{} // those that were active at some time of the range
 	return answer(ctx, k, q, k.batch.Incidents, func(r *record.Incident) time.Time { return r.Begin }, func(r *record.Incident) bool {
-		return q.Name == "" || q.Name == r.ID
+		return (q.Name == "" || q.Name == r.ID) && (from.IsZero() || r.End.IsZero() || !r.End.Before(from))
 	})
 }
 

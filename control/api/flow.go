@@ -67,9 +67,9 @@ type FlowHop struct {
 	Out         *model.PortID `json:"out_port,omitempty" doc:"Egress port; absent if parallel links lead to the next hop"`
 	Packets     uint64        `json:"packets" doc:"Counted at this switch in the range"`
 	LostPackets uint64        `json:"lost_packets" doc:"Lost between this switch and the next hop in the range"`
-	LatencyNs   *int64        `json:"latency_ns,omitempty" doc:"Switch latency at the egress port, newest sample; absent if unknown"`
-	QueueBytes  *int64        `json:"queue_bytes,omitempty" doc:"Queue of the egress port, newest sample"`
-	PausedShare *float64      `json:"paused_share,omitempty" doc:"Share of time the egress port was paused, newest sample"`
+	LatencyNs   *int64        `json:"latency_ns,omitempty" doc:"Largest switch latency at the egress port while the flow was active in the range; absent if unknown"`
+	QueueBytes  *int64        `json:"queue_bytes,omitempty" doc:"Largest queue of the egress port in that time"`
+	PausedShare *float64      `json:"paused_share,omitempty" doc:"Share of that time in which the egress port was paused"`
 }
 
 // FlowPoint is one slot of a flow.

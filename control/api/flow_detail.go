@@ -56,7 +56,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 		return d, nil
 	}
 	d.Flow = sums.withRates()[0]
-	return d, s.hopStates(ctx, q, &d)
+	return d, s.hopStates(ctx, &d)
 }
 
 func newFlowPoint(r *record.FlowSlot) FlowPoint {
@@ -123,8 +123,9 @@ func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, 
 	return nil
 }
 
-// hopStates adds the newest sample of each egress port on the path.
-func (s *Server) hopStates(ctx context.Context, q record.Query, d *FlowDetail) error {
+// hopStates adds what the egress ports on the path were like while the flow was active
+// in the range: the largest queue and latency, and the mean share of time paused.
+func (s *Server) hopStates(ctx context.Context, d *FlowDetail) error {
 	f := s.deps.Live.Fabric()
 	for i := range d.Hops {
 		h := &d.Hops[i]
@@ -137,15 +138,21 @@ func (s *Server) hopStates(ctx context.Context, q record.Query, d *FlowDetail) e
 			continue
 		}
 		h.Out = &out
-		page, err := s.deps.Records.Ports(ctx, record.Query{From: q.From, To: q.To, Node: h.Switch, Port: out, Limit: 1})
+		page, err := s.deps.Records.Ports(ctx, record.Query{From: d.First, To: d.Last.Add(1), Node: h.Switch, Port: out, Limit: maxFlowPoints})
 		if err != nil {
 			return err
 		}
-		if len(page.Items) > 0 {
-			p := &page.Items[0]
-			latency, queue, paused := int64(p.Latency), int64(p.Queue), p.Paused
-			h.LatencyNs, h.QueueBytes, h.PausedShare = &latency, &queue, &paused
+		if len(page.Items) == 0 {
+			continue
 		}
+		var latency, queue int64
+		var paused float64
+		for i := range page.Items {
+			p := &page.Items[i]
+			latency, queue, paused = max(latency, int64(p.Latency)), max(queue, int64(p.Queue)), paused+p.Paused
+		}
+		paused /= float64(len(page.Items))
+		h.LatencyNs, h.QueueBytes, h.PausedShare = &latency, &queue, &paused
 	}
 	return nil
 }

@@ -243,32 +243,6 @@ func TestHeatmapSteps(t *testing.T) {
 	}
 }
 
-// TestPastState: a past state has the newest earlier sample of each port.
-func TestPastState(t *testing.T) {
-	s, _ := newServer(t)
-	st, err := s.stateAt(t.Context(), epoch0.Add(-9500*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reported := 0
-	for _, p := range st.Ports {
-		if p.AgeMs >= 0 {
-			reported++
-			// Record 9 is 10 s old, of port 2; its losses are on the link of
-			// port 4.
-			if p.Node != "tor0" || p.Port != 2 || p.QueueBytes != 900 || p.AgeMs != 500 {
-				t.Errorf("port %+v", p)
-			}
-		}
-		if (p.Node == "tor0" && p.Port == 4) != (p.LostPackets == 1) {
-			t.Errorf("losses of port %+v", p)
-		}
-	}
-	if reported != 1 || len(st.Ports) != len(s.deps.Live.State().Ports) {
-		t.Errorf("%d of %d ports reported", reported, len(st.Ports))
-	}
-}
-
 // TestDrawings: every graph is drawn completely, as well-formed XML and as dot with
 // balanced quotes.
 func TestDrawings(t *testing.T) {

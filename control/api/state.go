@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/model/record"
 )
 
 // State is the fabric at one instant.
@@ -15,6 +14,8 @@ type State struct {
 	Time  time.Time   `json:"time" doc:"By the fabric's clock"`
 	Nodes []NodeState `json:"nodes"`
 	Ports []PortState `json:"ports" doc:"By node, then port"`
+	// Incidents is set in past states; clients have events of current ones.
+	Incidents []Incident `json:"incidents,omitempty" doc:"Past states only: incidents of severity warning and above that were open, the most severe first"`
 	// LabelCoverage is absent without labels, and in past states.
 	LabelCoverage *float64 `json:"label_coverage,omitempty" doc:"Share of ports with traffic that labels reported, over the newest windows"`
 	// Snapshot and Since are set by the API.
@@ -60,55 +61,9 @@ type PaceRequest struct {
 
 type stateInput struct {
 	Conditional
-	At    time.Time `query:"at" doc:"RFC 3339: past state from the store, without node health; default: now"`
+	At    time.Time `query:"at" doc:"RFC 3339: state at that time, from the store: the newest sample of each port, and node health from the incidents that were open; default: now"`
 	Since string    `query:"since" maxLength:"64" doc:"A snapshot that the client has: only what has changed since is returned. Of an unknown snapshot, the whole state without since"`
 	PodsQuery
-}
-
-// stateWindow is how far back a past state searches for a port's sample, and the
-// interval over which it counts losses.
-const stateWindow = time.Second
-
-// stateAt returns a past state: the newest sample of each port before that time.
-func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error) {
-	q, err := s.query(Range{From: at.Add(-stateWindow), To: at}, Paging{})
-	if err != nil {
-		return st, err
-	}
-	f := s.deps.Live.Fabric()
-	st.Time = at
-	index := map[PortRef]int{}
-	for i := range f.Nodes() {
-		n := &f.Nodes()[i]
-		st.Nodes = append(st.Nodes, NodeState{Name: n.Name, Health: "unknown", Reason: "not recorded"})
-		for _, p := range n.Ports {
-			index[PortRef{Node: n.Name, Port: p.ID}] = len(st.Ports)
-			st.Ports = append(st.Ports, PortState{Node: n.Name, Port: p.ID, AgeMs: -1})
-		}
-	}
-	left := len(st.Ports)
-	if _, _, err = walkRecords(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
-		i, ok := index[PortRef{Node: r.Node, Port: r.Port}]
-		if !ok || st.Ports[i].AgeMs >= 0 {
-			return true
-		}
-		p := &st.Ports[i]
-		p.LoadBps, p.QueueBytes, p.LatencyNs, p.PausedShare = int64(r.Load), int64(r.Queue), int64(r.Latency), r.Paused
-		p.AgeMs = float64(at.Sub(r.Time)) / float64(time.Millisecond)
-		id, _ := f.ByName(r.Node)
-		p.LoadShare = float64(r.Load) / float64(f.Port(model.Port{Node: id, Port: r.Port}).Rate)
-		left--
-		return left > 0
-	}); err != nil {
-		return st, err
-	}
-	_, _, err = walkRecords(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
-		if i, ok := index[PortRef{Node: l.From, Port: outPort(f, l.From, l.To)}]; ok {
-			st.Ports[i].LostPackets += l.Packets
-		}
-		return true
-	})
-	return st, err
 }
 
 func (s *Server) stateRoutes() {
