@@ -20,6 +20,7 @@ import (
 // Options are what a System is made of.
 type Options struct {
 	Config
+	Began         time.Time     // what the fabric's clocks show at first; zero: now
 	Pace          float64       // simulated seconds per second of wall time
 	FaultInterval time.Duration // of wall time, between faults of the programme; 0: none
 	Store         string        // DuckDB file
@@ -37,7 +38,7 @@ type System struct {
 	sim           *Simulation
 	director      *Director
 	store         *embedded.Store
-	began         time.Time // of the wall; the fabric's clocks show 0 then
+	began         time.Time // what the fabric's clocks show at 0 of the simulation
 	pace          pace
 	faultInterval time.Duration
 	event         func(line string)
@@ -58,8 +59,11 @@ const (
 // NewSystem opens store and socket, and starts nothing. Run or Close must
 // follow.
 func NewSystem(o Options) (_ *System, err error) {
+	if o.Began.IsZero() {
+		o.Began = time.Now()
+	}
 	// A whole second, so that the fabric's milliseconds are those of its clock.
-	s := &System{began: time.Now().Truncate(time.Second), faultInterval: o.FaultInterval, event: o.Event}
+	s := &System{began: o.Began.Truncate(time.Second), faultInterval: o.FaultInterval, event: o.Event}
 	s.pace.set(o.Pace)
 	s.faults.Store(&[]api.Fault{})
 	defer func() {
@@ -80,7 +84,13 @@ func NewSystem(o Options) (_ *System, err error) {
 	}
 	s.director = NewDirector(s.sim)
 	s.director.onInject = func(f *Injected) { s.reportEvent("injected", f.Kind+": "+f.What) }
-	cfg := core.DefaultConfig(s.sim.demoController(o.Config, s.began))
+	last, err := core.ReadLastIDs(context.Background(), s.store)
+	if err != nil {
+		return nil, err
+	}
+	controller := s.sim.demoController(o.Config, s.began)
+	controller.Incidents.LastID, controller.LastDiagnosis = last.Incident, last.Diagnosis // of an earlier demo in the same file
+	cfg := core.DefaultConfig(controller)
 	cfg.MaintainInterval, cfg.StoreLimit = maintainInterval, maxStore
 	a := api.DefaultConfig()
 	a.Listen, a.Pprof = o.Listen, o.Pprof
