@@ -1,10 +1,12 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // WriteDir writes every output into a folder, which it creates if needed:
@@ -23,7 +25,7 @@ func (r *Run) WriteDir(dir string) error {
 		{"pfc.txt", r.WritePFC},
 		{"flows.csv", r.WriteFlowsCSV},
 		{"ports.csv", r.WritePortsCSV},
-		{"summary.txt", s.WriteText},
+		{"summary.txt", func(w io.Writer) error { return errors.Join(r.writeFindings(w), s.WriteText(w)) }},
 		{"summary.json", s.WriteJSON},
 		{"report.html", r.WriteHTML},
 	} {
@@ -32,6 +34,30 @@ func (r *Run) WriteDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// writeFindings writes the verdict and the diagnoses, which come before the figures.
+func (r *Run) writeFindings(w io.Writer) error {
+	var b strings.Builder
+	if r.Verdict != "" {
+		fmt.Fprintf(&b, "verdict: %s\n", r.Verdict)
+	}
+	for _, e := range r.Expected {
+		if !e.Pass {
+			fmt.Fprintf(&b, "- %s: want %s, got %s\n", e.What, e.Want, e.Got)
+		}
+	}
+	if len(r.Diagnoses) > 0 {
+		b.WriteString("diagnoses\n")
+	}
+	for _, d := range r.Diagnoses {
+		fmt.Fprintf(&b, "- %s\n", d)
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func writeFile(name string, write func(io.Writer) error) error {

@@ -242,9 +242,45 @@ func TestPageShowsExpectations(t *testing.T) {
 	r.Injected = []string{"10.9.9.9 moves to h5 from 1ms to 2ms"}
 	r.Expected = []Judged{{"drops", "none", "7", false}, {"slowdown-p99 of <burst>", "below 100", "3.2", true}}
 	_, text := elements(t, writePage(t, r))
-	for _, want := range []string{"Verdict: FAIL, 1 of 2 expectations not met", "slowdown-p99 of <burst>", "below 100", "FAIL", "10.9.9.9 moves to h5"} {
+	for _, want := range []string{"1 of 2 expectations not met", "slowdown-p99 of <burst>", "below 100", "FAIL", "10.9.9.9 moves to h5"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// TestFindingsFirst: the verdict and the diagnoses come before all figures, on the page
+// and in the summary, also without expectations.
+func TestFindingsFirst(t *testing.T) {
+	r := invent(shape{flows: 10, ports: 2, samples: 10})
+	r.Diagnoses = []string{"h5 drains slowly: leaf1 Ethernet4 → h5"}
+	page := func() string {
+		_, text := elements(t, writePage(t, r))
+		return text
+	}
+	if text := page(); !strings.Contains(text, r.Diagnoses[0]) {
+		t.Error("a page without expectations has no diagnoses")
+	}
+	r.Verdict, r.Expected = "FAIL", []Judged{{"drops", "none", "7", false}}
+	dir := t.TempDir()
+	if err := r.WriteDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	summary, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"report.html": page(), "summary.txt": string(summary)} {
+		at := -1
+		for _, want := range []string{"FAIL", r.Diagnoses[0], "oodput"} {
+			next := strings.Index(text, want)
+			if what == "summary.txt" && want == "FAIL" && !strings.Contains(text, "drops: want none, got 7") {
+				t.Errorf("summary.txt does not say what was missed:\n%s", text)
+			}
+			if next <= at {
+				t.Errorf("%s has %q at %d, want it after %d", what, want, next, at)
+			}
+			at = next
 		}
 	}
 }
