@@ -1,5 +1,5 @@
 // Light or dark theme: the system preference, until the user toggles it.
-import type { Palette } from './map/painter';
+import type { Palette } from './map/pen';
 
 const key = 'weft-theme';
 const systemDark = matchMedia('(prefers-color-scheme: dark)');

@@ -3,7 +3,7 @@
 // boxes are ordered by their neighbours.
 import type { Graph } from '../api/client';
 import { portName, portRef, type Ports } from '../map/port_states';
-import { format3 } from '../format';
+import { format3, percent } from '../format';
 
 export interface Box {
   id: string;
@@ -37,7 +37,7 @@ export interface Drawing {
   hidden: number; // flows that are not shown
 }
 
-const portW = 196;
+const portW = 232;
 const portH = 44;
 const flowW = 124;
 const flowH = 26;
@@ -50,7 +50,7 @@ export function layoutGraph(g: Graph, all: boolean, ports: Ports): Drawing {
   const boxes: Box[] = [
     ...g.ports.map((p): Box => ({
       id: 'port ' + p.id, kind: 'port', x: 0, y: 0, w: portW, h: portH, title: portName(ports.find(p.node, p.port) ?? p),
-      note: `${p.paused_packets} of ${p.packets} paused, depth ${format3(p.depth_packets)}`,
+      note: `${p.paused_packets} of ${p.packets} packets paused · queue ${format3(p.depth_packets)} packets`,
       classes: [p.initial && 'initial', p.in_cycle && 'cycle', p.in_path && 'path', p.paused && 'paused'].filter(Boolean).join(' '),
       ref: portRef(ports.find(p.node, p.port) ?? p),
     })),
@@ -97,7 +97,9 @@ export function layoutGraph(g: Graph, all: boolean, ports: Ports): Drawing {
   }
   const heaviest = new Map<string, number>();
   for (const { e } of edges) heaviest.set(e.kind, Math.max(heaviest.get(e.kind) ?? 0, Math.abs(e.weight)));
-  const lines = edges.map(({ e, a, b }) => line(boxes[a]!, boxes[b]!, e, Math.abs(e.weight) / (heaviest.get(e.kind) || 1)));
+  const waits = new Map<string, number>(); // of each paused port, for all ports
+  for (const { e } of edges) if (e.kind === 'port-port') waits.set(e.from, (waits.get(e.from) ?? 0) + e.weight);
+  const lines = edges.map(({ e, a, b }) => line(boxes[a]!, boxes[b]!, e, Math.abs(e.weight) / (heaviest.get(e.kind) || 1), edgeText(e, waits.get(e.from) ?? 0)));
   // A label that would overlap a box is only in the title of the line.
   for (const l of lines) if (boxes.some((b) => l.x > b.x - 10 && l.x < b.x + b.w + 10 && l.y > b.y - 2 && l.y < b.y + b.h + 8)) l.label = '';
   const lowest = Math.max(h, ...lines.map((l) => l.low + 16));
@@ -148,14 +150,26 @@ function order(columns: number[][], edges: (readonly [number, number])[], n: num
   }
 }
 
-function line(a: Box, b: Box, e: Graph['edges'][number], weight: number): Line {
+/** edgeText is the weight of an edge with its unit. */
+function edgeText(e: Graph['edges'][number], waits: number): string {
+  switch (e.kind) {
+    case 'flow-port': return `${format3(e.weight)} paused`; // packets of the flow
+    case 'port-port': return waits > 0 ? percent(e.weight / waits) : ''; // of what the port waits for
+    default: return `${e.weight > 0 ? '+' : '−'}${format3(Math.abs(e.weight))} pkt`; // of the queue
+  }
+}
+
+function line(a: Box, b: Box, e: Graph['edges'][number], weight: number, label: string): Line {
   const back = b.x + b.w <= a.x || a === b;
   const [x1, y1] = [a.x + a.w, a.y + a.h / 2];
   const [x2, y2] = [b.x, b.y + b.h / 2];
-  const label = format3(e.weight);
   const victim = e.kind === 'port-flow' && e.weight < 0;
   const classes = e.kind + (victim ? ' victim' : '') + (a.classes.includes('cycle') && b.classes.includes('cycle') ? ' cycle' : a.classes.includes('path') && b.classes.includes('path') ? ' path' : '');
-  const title = `${a.title} ${e.kind === 'port-flow' ? (victim ? 'delays' : 'is congested by') : 'waits for'} ${b.title}, weight ${label}`;
+  const title = {
+    'flow-port': `${label} packets of ${a.title} at ${b.title}`,
+    'port-port': `${a.title} waits for ${b.title}: ${label} of its waiting`,
+    'port-flow': victim ? `${b.title} waits at ${a.title} behind ${format3(-e.weight)} packets of others` : `${b.title} keeps ${format3(e.weight)} packets of others waiting at ${a.title}`,
+  }[e.kind];
   if (back) {
     const dip = Math.max(a.y + a.h, b.y + b.h) + 26;
     return { path: `M${a.x + a.w / 2} ${a.y + a.h}C${a.x + a.w / 2} ${dip + 20} ${b.x + b.w / 2} ${dip + 20} ${b.x + b.w / 2} ${b.y + b.h + 5}`, x: (a.x + a.w / 2 + b.x + b.w / 2) / 2, y: dip + 8, low: dip + 12, label, weight, classes, title };

@@ -1,6 +1,6 @@
 // Ports and nodes of the map that an incident or a path highlights.
 import type { IncidentDetail, PortRef } from '../api/client';
-import type { Highlight } from './painter';
+import type { Highlight } from './scene';
 import { nodeOf, type Ports } from './port_states';
 
 export function incidentHighlight(ports: Ports, d: IncidentDetail): Highlight {

@@ -1,5 +1,5 @@
 // A Pen that writes SVG: the same Painter draws the map on screen and into files.
-import type { Pen } from './painter';
+import type { Pen } from './pen';
 
 const n = (v: number) => String(Math.round(v * 10) / 10);
 const escape = (s: string) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);

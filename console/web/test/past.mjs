@@ -1,0 +1,161 @@
+// Tests that the console shows the past as it was: past.mjs URL URLS PICTURES. Closed
+// incidents of all kinds are drawn at their own time with their culprit red, links carry
+// that time, and the same URLs have the same picture an hour of the fabric later. The
+// first run writes the URLs and the pictures, the second compares with them.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const [, , base, known, pictures] = process.argv;
+const api = async (path) => (await fetch(base + 'api/v1' + path)).json();
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'] });
+const screens = [[1440, 900], [1280, 720], [390, 844]].flatMap(([width, height]) => ['light', 'dark'].map((colorScheme) => ({ viewport: { width, height }, colorScheme })));
+const contexts = new Map();
+const errors = [];
+
+async function open(screen, hash) {
+  const key = JSON.stringify(screen);
+  if (!contexts.has(key)) contexts.set(key, await browser.newContext(screen));
+  const page = await contexts.get(key).newPage();
+  page.setDefaultTimeout(120_000); // test machines are slow; every wait is for a condition
+  page.on('console', (m) => m.type() === 'error' && errors.push(`${hash}: ${m.text()}`));
+  page.on('pageerror', (e) => errors.push(`${hash}: ${e.message}`));
+  await page.goto(base + hash);
+  await page.getByText('live', { exact: true }).waitFor();
+  return page;
+}
+
+/** drawn waits until a page's map shows the state of its URL. */
+async function drawn(page) {
+  await page.waitForFunction(() => {
+    const at = new URLSearchParams(location.hash.split('?')[1]).get('at');
+    const time = document.querySelector('canvas[role=application]')?.dataset.time;
+    return at && time && at.replace(/\.?0*Z$/, '') === time.replace(/\.?0*Z$/, '');
+  });
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+}
+
+/** redNodes returns the nodes that are filled with the colour of root causes. */
+function redNodes(page) {
+  return page.locator('canvas[role=application]').first().evaluate((canvas, names) => {
+    const hex = getComputedStyle(document.documentElement).getPropertyValue('--critical').trim();
+    const want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+    const ratio = canvas.width / canvas.clientWidth;
+    return names.filter((name) => {
+      const spot = canvas.where(name);
+      const { data } = canvas.getContext('2d').getImageData(Math.round((spot.x - 3) * ratio), Math.round((spot.y - 3) * ratio), 6 * ratio, 6 * ratio);
+      let red = 0;
+      for (let i = 0; i < data.length; i += 4) if (want.every((w, j) => Math.abs(data[i + j] - w) < 4)) red++;
+      return red >= 4;
+    });
+  }, names);
+}
+const names = (await api('/topology')).nodes.map((n) => n.name);
+
+/** picture is a screenshot without what is about now: the clock, the number of open incidents. */
+const picture = (page) => page.screenshot({ animations: 'disabled', caret: 'hide', mask: [page.locator('.clock'), page.locator('.pace'), page.locator('nav')] });
+
+/** same takes pictures until one is as wanted, or, without one, until two are equal. */
+async function same(page, what, file) {
+  let last;
+  for (let i = 0; i < 60; i++) {
+    const next = await picture(page);
+    if (existsSync(file) ? next.equals(readFileSync(file)) : last?.equals(next)) {
+      writeFileSync(file, next);
+      return;
+    }
+    last = next;
+  }
+  writeFileSync(file.replace('.png', '-other.png'), last);
+  assert.fail(`${what} looks different: ${file}`);
+}
+
+try {
+  const fileOf = (i) => `${pictures}/${i}.png`;
+  if (existsSync(known)) {
+    const urls = JSON.parse(readFileSync(known));
+    for (const [i, [screen, hash]] of urls.entries()) {
+      const page = await open(screens[screen], hash);
+      await drawn(page);
+      assert.equal(page.url(), base + hash, 'a URL with a time stays as it is');
+      await same(page, hash, fileOf(i));
+      await page.close();
+    }
+    console.log(`${urls.length} pictures are equal`);
+  } else {
+    const closed = (await api('/incidents?last=1h&limit=200')).items.filter((i) => i.state === 'closed' && i.severity !== 'notice');
+    const details = await Promise.all(closed.map((i) => api('/incidents/' + i.id)));
+    const kinds = [...new Map(details.filter((d) => !d.merged_into).map((d) => [d.cause, d])).values()];
+    console.log('causes:', kinds.map((d) => `${d.cause} at ${d.location}`).join(', '));
+    for (const want of ['incast', 'blackhole', 'storm', 'loop', 'loss', 'imbalance']) assert.ok(kinds.some((d) => d.cause === want), `no closed incident of cause ${want}`);
+    const urls = [];
+    const keep = async (page, screen) => {
+      await same(page, page.url(), fileOf(urls.length));
+      urls.push([screen, page.url().slice(base.length)]);
+    };
+    for (const [i, d] of kinds.entries()) {
+      const screen = i % screens.length;
+      const page = await open(screens[screen], '#/incidents/' + d.id);
+      await drawn(page);
+      const culprit = d.location.split(':')[0];
+      assert.deepEqual(await redNodes(page), [culprit], `${d.cause} ${d.id}: red on its map`);
+      const at = new URL(page.url().replace('#', '')).searchParams.get('at');
+      assert.ok(at >= d.begin.replace('Z', '') && at <= d.end, `${d.id} from ${d.begin} to ${d.end} is drawn at ${at}`);
+      await keep(page, screen);
+
+      // Its map, with the health of that time; links carry it.
+      await page.getByRole('link', { name: 'On the map' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Fabric map' }).waitFor();
+      await drawn(page);
+      assert.equal(new URL(page.url().replace('#', '')).searchParams.get('at'), at);
+      assert.ok((await redNodes(page)).includes(culprit), `${d.id}: the culprit is red on the map of its time`);
+      await page.getByRole('group', { name: 'Open incidents' }).getByText(d.location).first().waitFor();
+      if (i < 2) await keep(page, screen);
+      if (screens[screen].viewport.width < 400) {
+        for (const view of ['map', 'incidents', 'flows', 'traces', 'ports', 'lab']) {
+          await page.goto(base + '#/' + view + '?last=1h');
+          await page.getByRole('heading', { level: 1 }).waitFor();
+          assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} is wider than a phone`);
+        }
+      }
+      await page.close();
+    }
+    // The port and a flow of an incident, at its time.
+    const loss = kinds.find((d) => d.cause === 'loss');
+    const page = await open(screens[0], '#/incidents/' + loss.id);
+    await drawn(page);
+    const time = page.url().split('?')[1];
+    await page.getByRole('region', { name: 'Timeline' }).getByRole('link').first().click();
+    await page.getByRole('figure', { name: /^Queue/ }).waitFor();
+    await drawn(page);
+    assert.equal(page.url().split('?')[1], time, 'the time of a port that an incident names');
+    await keep(page, 0);
+    await page.goBack();
+    await drawn(page);
+    await page.getByRole('region', { name: 'Victims' }).getByRole('link').first().click();
+    await page.getByRole('region', { name: 'Hops' }).waitFor();
+    await drawn(page);
+    assert.equal(page.url().split('?')[1], time, 'the time of a flow that an incident names');
+    await keep(page, 0);
+
+    // Dragging over a chart narrows the range, and Live leaves it.
+    await page.goto(base + urls.at(-2)[1]);
+    const chart = page.getByRole('figure', { name: /^Queue/ }).locator('.u-over');
+    const box = await chart.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForFunction((was) => location.hash.split('?')[1] !== was, time);
+    const [was, now] = [new URLSearchParams(time), new URLSearchParams(page.url().split('?')[1])];
+    assert.ok(now.get('from') > was.get('from') && now.get('to') < was.get('to'), `narrowed from ${was} to ${now}`);
+    await page.getByRole('button', { name: 'Live', exact: true }).click();
+    await page.waitForFunction(() => location.hash.includes('last='));
+    assert.ok(!page.url().includes('from='), 'a live range has no start');
+    await page.close();
+    writeFileSync(known, JSON.stringify(urls));
+  }
+  assert.deepEqual(errors, [], 'errors in the console');
+} finally {
+  await browser.close();
+}
