@@ -1251,7 +1251,7 @@ export interface components {
         FlowHop: {
             /**
              * Format: int64
-             * @description Switch latency at the egress port, newest sample; absent if unknown
+             * @description Largest switch latency at the egress port while the flow was active in the range; absent if unknown
              */
             latency_ns?: number;
             /**
@@ -1271,12 +1271,12 @@ export interface components {
             packets: number;
             /**
              * Format: double
-             * @description Share of time the egress port was paused, newest sample
+             * @description Share of that time in which the egress port was paused
              */
             paused_share?: number;
             /**
              * Format: int64
-             * @description Queue of the egress port, newest sample
+             * @description Largest queue of the egress port in that time
              */
             queue_bytes?: number;
             switch: string;
@@ -2687,6 +2687,8 @@ export interface components {
             total: number;
         };
         State: {
+            /** @description Past states only: incidents of severity warning and above that were open, the most severe first */
+            incidents?: components["schemas"]["Incident"][];
             /**
              * Format: double
              * @description Share of ports with traffic that labels reported, over the newest windows
@@ -2708,6 +2710,8 @@ export interface components {
         StateEvent: {
             /** @description Contains all ports and nodes; otherwise only changed ones */
             full: boolean;
+            /** @description Past states only: incidents of severity warning and above that were open, the most severe first */
+            incidents?: components["schemas"]["Incident"][];
             /**
              * Format: double
              * @description Share of ports with traffic that labels reported, over the newest windows
@@ -4257,7 +4261,7 @@ export interface operations {
     "get-state": {
         parameters: {
             query?: {
-                /** @description RFC 3339: past state from the store, without node health; default: now */
+                /** @description RFC 3339: state at that time, from the store: the newest sample of each port, and node health from the incidents that were open; default: now */
                 at?: string;
                 /** @description A snapshot that the client has: only what has changed since is returned. Of an unknown snapshot, the whole state without since */
                 since?: string;
