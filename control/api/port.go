@@ -67,6 +67,9 @@ func (s *Server) portRoutes() {
 	get(s, "/ports/heatmap", "get-heatmap", "Ports", "Heat map of a metric by port and time",
 		coalesced(s, "get-heatmap", s.heatmap))
 	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", coalesced(s, "get-port", s.portSeries))
+	get(s, "/ports/{node}/{port}/counters", "get-port-counters", "Ports",
+		"Queue watermark, PFC by priority, losses by pattern and ECN marks of one port in a range",
+		coalesced(s, "get-port-counters", s.portCounters))
 }
 
 // maxPoints bounds the points of a time series.

@@ -132,6 +132,8 @@ func calls(k *fake) []call {
 		{"get-port", "GET", "/ports/" + sw + "/cpu", "", 404},
 		{"get-port", "GET", "/ports/" + sw + "/" + first + "?last=60s", "", 200},
 		{"get-port", "GET", "/ports/" + sw + "/Ethernet77", "", 404},
+		{"get-port-counters", "GET", "/ports/" + sw + "/" + first + "/counters?last=60s", "", 200},
+		{"get-port-counters", "GET", "/ports/" + sw + "/Ethernet77/counters", "", 404},
 		{"list-traces", "GET", "/traces?limit=3&filter=" + url.QueryEscape("hop.in == "+first), "", 200},
 		{"list-traces", "GET", "/traces?limit=3&filter=" + url.QueryEscape("hop.in == Ethernet77"), "", 422},
 		{"start-probe", "POST", "/probes", fmt.Sprintf(`{"kind":"flow","flow":%q}`, k.flow(1)), 201},

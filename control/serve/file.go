@@ -31,6 +31,7 @@ func (s Source) Load() (Config, error) {
 			return c, err
 		}
 	}
+	overridden := map[string]string{} // keys by the flag or variable that gave their value
 	for i := range settings {
 		one := &settings[i]
 		if s.Env != nil {
@@ -38,15 +39,21 @@ func (s Source) Load() (Config, error) {
 				if err := one.Set(&c, text); err != nil {
 					return c, fmt.Errorf("%s: %w", one.Env(), err)
 				}
+				overridden[one.Key] = one.Env()
 			}
 		}
 		if text, given := s.Flags[one.Key]; given {
 			if err := one.Set(&c, text); err != nil {
 				return c, fmt.Errorf("--%s: %w", one.Flag(), err)
 			}
+			overridden[one.Key] = "--" + one.Flag()
 		}
 	}
 	if err := c.Check(); err != nil {
+		var e *source.KeyError
+		if errors.As(err, &e) && overridden[e.Key] != "" {
+			return c, fmt.Errorf("%s: %w", overridden[e.Key], err)
+		}
 		if s.File != "" {
 			return c, &fileerror.Error{File: s.File, Line: lineOf(err, lines), Msg: err.Error()}
 		}

@@ -104,3 +104,20 @@ func TestErrorsHaveTheirLine(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsNameFlags: a value of a flag or a variable is not an error of the file.
+func TestErrorsNameFlags(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "serve.yaml")
+	if err := os.WriteFile(name, []byte("api:\n  listen: 127.0.0.1:8080\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(key string) (string, bool) { return "nowhere", key == "WEFT_API_LISTEN" }
+	for want, s := range map[string]Source{
+		"--api-listen: ":    {File: name, Flags: map[string]string{"api.listen": "1.2.3.4:99999"}},
+		"WEFT_API_LISTEN: ": {File: name, Env: env},
+	} {
+		if _, err := s.Load(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want it to begin with %q", err, want)
+		}
+	}
+}

@@ -52,8 +52,8 @@ function redNodes(page) {
 }
 const names = (await api('/topology')).nodes.map((n) => n.name);
 
-/** picture is a screenshot without what is about now: the clock, the number of open incidents. */
-const picture = (page) => page.screenshot({ animations: 'disabled', caret: 'hide', mask: [page.locator('.clock'), page.locator('.pace'), page.locator('nav')] });
+/** screenshot is a picture without what is about now: the clock, the number of open incidents. */
+const screenshot = (page) => page.screenshot({ animations: 'disabled', caret: 'hide', mask: [page.locator('.clock'), page.locator('.pace'), page.locator('nav')] });
 
 /** largestDifference compares two pictures by their pixels' channels, 0 to 255. */
 async function largestDifference(a, b) {
@@ -77,7 +77,7 @@ const noise = 24; // Chromium rounds the edges of curves differently from time t
 async function same(page, what, file) {
   let last;
   for (let i = 0; i < 60; i++) {
-    const next = await picture(page);
+    const next = await screenshot(page);
     const wanted = existsSync(file) ? readFileSync(file) : last;
     if (wanted && (await largestDifference(next, wanted)) <= noise) {
       writeFileSync(file, next);
@@ -108,13 +108,16 @@ try {
     console.log('causes:', kinds.map((d) => `${d.cause} at ${d.location}`).join(', '));
     for (const want of ['incast', 'blackhole', 'storm', 'loop', 'loss', 'imbalance']) assert.ok(kinds.some((d) => d.cause === want), `no closed incident of cause ${want}`);
     const urls = [];
+    const picture = async (page, screen) => {
+      await same(page, page.url(), fileOf(urls.length));
+      urls.push([screen, page.url().slice(base.length)]);
+    };
     const keep = async (page, screen) => {
       const hash = page.url().slice(base.length);
       const fresh = await open(screens[screen], hash); // without a pointer or a focus
       await drawn(fresh);
-      await same(fresh, hash, fileOf(urls.length));
+      await picture(fresh, screen);
       await fresh.close();
-      urls.push([screen, hash]);
     };
     for (const [i, d] of kinds.entries()) {
       const screen = i % screens.length;
@@ -124,7 +127,7 @@ try {
       assert.deepEqual(await redNodes(page), [culprit], `${d.cause} ${d.id}: red on its map`);
       const at = new URL(page.url().replace('#', '')).searchParams.get('at');
       assert.ok(at >= d.begin.replace('Z', '') && at <= d.end, `${d.id} from ${d.begin} to ${d.end} is drawn at ${at}`);
-      await keep(page, screen);
+      await picture(page, screen);
 
       // Its map, with the health of that time; links carry it.
       await page.getByRole('link', { name: 'On the map' }).click();
