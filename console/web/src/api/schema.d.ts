@@ -454,6 +454,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ports/{node}/{port}/counters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Queue watermark, PFC by priority, losses by pattern and ECN marks of one port in a range */
+        get: operations["get-port-counters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/probes": {
         parameters: {
             query?: never;
@@ -2184,6 +2201,62 @@ export interface components {
             /** Format: int64 */
             unknown_nodes: number;
         };
+        PortCounters: {
+            /** @description All records of the range were read; otherwise only the newest */
+            complete: boolean;
+            /** Format: date-time */
+            from: string;
+            /** @description Interface name, e.g. Ethernet8 */
+            interface?: string;
+            /**
+             * Format: int64
+             * @description Largest switch latency of all samples
+             */
+            latency_max_ns: number;
+            /** @description Lost on the link, by pattern, largest first */
+            losses: components["schemas"]["PortLoss"][];
+            /**
+             * Format: int64
+             * @description Of these, with ECN congestion experienced
+             */
+            marked_packets: number;
+            node: string;
+            /**
+             * Format: double
+             * @description Mean share of time paused by PFC
+             */
+            paused_share: number;
+            /** @description Node at the other end */
+            peer?: string;
+            /**
+             * Format: int32
+             * @description Port number, from 1; in a request, alternative to interface
+             */
+            port?: number;
+            /**
+             * Format: int64
+             * @description Deepest queue of all samples (queue watermark)
+             */
+            queue_max_bytes: number;
+            /** @description By priority, from the switch reports of diagnoses in the range; empty if no poll reached the switch */
+            queues: components["schemas"]["QueueCounters"][];
+            /** Format: int64 */
+            samples: number;
+            /** Format: date-time */
+            to: string;
+            /**
+             * Format: int64
+             * @description Mirrored packets that left by this port
+             */
+            traced_packets: number;
+        };
+        PortLoss: {
+            /** Format: int64 */
+            flows: number;
+            /** Format: int64 */
+            packets: number;
+            pattern: string;
+        };
         PortNow: {
             /** Format: double */
             age_ms: number;
@@ -2520,6 +2593,29 @@ export interface components {
             kind: "flow" | "pattern" | "link" | "format";
             /** @description Link probes: the port towards the link, by node and port number or interface name */
             link?: components["schemas"]["PortRef"];
+        };
+        QueueCounters: {
+            /**
+             * Format: double
+             * @description Mean depth at enqueue
+             */
+            depth_packets: number;
+            /** Format: int64 */
+            packets: number;
+            /**
+             * Format: int64
+             * @description Received (PFC rx)
+             */
+            pause_frames: number;
+            /**
+             * Format: int64
+             * @description That found the queue paused
+             */
+            paused_packets: number;
+            /** Format: int32 */
+            priority: number;
+            /** Format: int64 */
+            reports: number;
         };
         RefusedSource: {
             address: string;
@@ -4056,6 +4152,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PortSeries"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-port-counters": {
+        parameters: {
+            query?: {
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
+                from?: string;
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
+                to?: string;
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
+                last?: string;
+                /** @description Minimum step, e.g. 1s; default: fits the range */
+                step?: string;
+            };
+            header?: never;
+            path: {
+                node: string;
+                /** @description Port number or interface name, e.g. 3 or Ethernet8 */
+                port: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortCounters"];
                 };
             };
             /** @description Error */
