@@ -108,7 +108,7 @@ func TestErrorsHaveTheirLine(t *testing.T) {
 // TestErrorsNameFlags: a value of a flag or a variable is not an error of the file.
 func TestErrorsNameFlags(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "serve.yaml")
-	if err := os.WriteFile(name, []byte("api:\n  listen: 127.0.0.1:8080\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("topology: fabric.yaml\napi:\n  listen: 127.0.0.1:8080\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := func(key string) (string, bool) { return "nowhere", key == "WEFT_API_LISTEN" }
