@@ -24,7 +24,13 @@ func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ ti
 				return
 			}
 		}
-		if !f.c.devices.PollFlow(flow) && !f.c.cfg.SelfPolling {
+		polled := f.c.devices.PollFlow(flow)
+		if !polled && f.c.cfg.SelfPolling && f.c.stats.Reports[DiagnosisRequest]+f.c.stats.Reports[Epoch] == 0 {
+			err = fmt.Errorf("no host of this fabric has polled about a slow flow so far, and this controller cannot have one do so: "+
+				"hosts need Weft's detection agent: %w", api.ErrUnsupported)
+			return
+		}
+		if !polled && !f.c.cfg.SelfPolling {
 			err = fmt.Errorf("%v is not a flow that a host sends at present: %w", flow, api.ErrNotFound)
 			return
 		}

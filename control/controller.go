@@ -63,7 +63,8 @@ type Config struct {
 	// by the fabric's clock.
 	VerdictTimeout time.Duration
 	// SelfPolling says that hosts poll about their slow flows by themselves, and not
-	// on request: a client's diagnosis request waits for their polls.
+	// on request: a client's diagnosis request waits for their polls, if they poll at
+	// all.
 	SelfPolling bool
 	// Passive requests no further evidence for incidents: marks, probes, polls and
 	// more labels add packets to the fabric, and change what is observed.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,17 +67,22 @@ func (s *Server) Reload(cfg *Config) error {
 // caller is the operator or a tenant.
 type caller struct {
 	digest            [sha256.Size]byte
-	tenant            *Tenant // nil: the operator
+	tenant            *Tenant // nil: the operator or a user
+	user              string  // name of a user; empty: api.token
+	role              role    // of those that are no tenants
 	diagnosisRequests tokenBucket
 	refusedWrites     tokenBucket // of a tenant, in the audit log
 }
 
 // name is how the audit log names the caller.
 func (c *caller) name() string {
-	if c.tenant == nil {
-		return "operator"
+	switch {
+	case c.tenant != nil:
+		return "tenant " + c.tenant.Name
+	case c.user != "":
+		return c.user
 	}
-	return "tenant " + c.tenant.Name
+	return "operator"
 }
 
 // class is what the caller's connection and requests count as.
@@ -96,6 +102,27 @@ func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*cal
 // operator; without an operator token every caller is the operator.
 func newCallers(cfg *Config) (list []*caller, err error) {
 	list = append(list, newCaller(cfg.Token, nil))
+	for i := range cfg.Users {
+		u := &cfg.Users[i]
+		if err := u.Check(); err != nil {
+			return nil, fmt.Errorf("api: users: %w", err)
+		}
+		if cfg.Token == "" {
+			return nil, fmt.Errorf("api: user %q without an operator token, want one: "+
+				"without it every caller is the operator", u.Name)
+		}
+		c := newCaller(u.Token, nil)
+		c.user, c.role = u.Name, role(slices.Index(roleNames, u.Role))
+		for _, other := range list {
+			if other.digest == c.digest {
+				return nil, fmt.Errorf("api: token of user %q is used twice", u.Name)
+			}
+			if other.name() == c.name() {
+				return nil, fmt.Errorf("api: user %q is there twice, or has the name of the holder of api.token", u.Name)
+			}
+		}
+		list = append(list, c)
+	}
 	for i := range cfg.Tenants {
 		t := &cfg.Tenants[i]
 		switch {
@@ -127,7 +154,7 @@ const minToken = 16
 
 func newCaller(token string, t *Tenant) *caller {
 	return &caller{
-		digest: sha256.Sum256([]byte(token)), tenant: t,
+		digest: sha256.Sum256([]byte(token)), tenant: t, role: admin,
 		diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst},
 		refusedWrites:     tokenBucket{tokens: diagnosisRequestBurst},
 	}
@@ -212,9 +239,17 @@ const tenantKey = "tenant"
 
 func allowTenants(op *huma.Operation) { op.Metadata = map[string]any{tenantKey: true} }
 
-// checkAccess rejects tenants' calls of operator-only operations.
+// checkAccess rejects tenants' calls of operator-only operations, and calls of users
+// whose role does not suffice.
 func (s *Server) checkAccess(ctx huma.Context, next func(huma.Context)) {
-	if callerOf(ctx.Context()).tenant != nil && ctx.Operation().Metadata[tenantKey] != true {
+	who := callerOf(ctx.Context())
+	if need := neededRole(ctx.Operation()); who.tenant == nil && who.role < need {
+		s.metrics.refused.WithLabelValues("role").Inc()
+		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden,
+			fmt.Sprintf("%s has the role %s; this needs %s", who.name(), roleNames[who.role], roleNames[need]))
+		return
+	}
+	if who.tenant != nil && ctx.Operation().Metadata[tenantKey] != true {
 		s.metrics.refused.WithLabelValues("tenant").Inc()
 		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden,
 			"a tenant may only report its own slow flows and read their diagnoses")

@@ -14,6 +14,7 @@ type Config struct {
 	TLSCert string   `yaml:"tls_cert"` // PEM files; both or none
 	TLSKey  string   `yaml:"tls_key"`
 	Token   string   `yaml:"token"` // operator token; empty: authentication disabled
+	Users   []User   `yaml:"users"`
 	Tenants []Tenant `yaml:"tenants"`
 	// Hosts are the server's DNS names. Requests for an IP address or localhost are
 	// always accepted; requests for any other name are refused, which prevents DNS

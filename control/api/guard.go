@@ -101,8 +101,9 @@ func (s *Server) authenticate(w http.ResponseWriter, r *http.Request, origin *ht
 	}
 	who := s.identifyGuarded(r, conn)
 	if who == nil {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
-		s.refuse(w, "token", http.StatusUnauthorized, "token required: send the header Authorization: Bearer TOKEN")
+		challenge, detail := tokenProblem(r)
+		w.Header().Set("WWW-Authenticate", challenge)
+		s.refuse(w, "token", http.StatusUnauthorized, detail)
 		return nil, false
 	}
 	conn.setPhase(servingPhase)

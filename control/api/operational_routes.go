@@ -44,6 +44,10 @@ func (s *Server) operatorOnly(next http.Handler) http.Handler {
 			s.refuse(w, "tenant", http.StatusForbidden, "this requires the operator token")
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, profilerPrefix) && callerOf(r.Context()).role < admin {
+			s.refuse(w, "role", http.StatusForbidden, "profiles show memory: this needs the role admin")
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -124,7 +124,7 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 		return v, fmt.Errorf("slow flows: more than %g reports per second: %w", diagnosisRequestRate, ErrBusy)
 	}
 	id, err := s.deps.Diagnoser.RequestDiagnosis(ctx, in.Body.Flow, in.Body.Since)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnsupported) { // what was found before may answer it
 		id, err = s.diagnoseEndedFlow(ctx, in.Body.Flow, in.Body.Since, err)
 	}
 	if err != nil {

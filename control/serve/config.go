@@ -80,6 +80,7 @@ type Config struct {
 		TLSKey    string
 		Hosts     []string
 		Pprof     string
+		Users     []api.User
 		Tenants   []api.Tenant
 
 		HealthListen        string
@@ -246,7 +247,7 @@ func (c *Config) checkOpen() error {
 func (c *Config) api() (api.Config, error) {
 	a := api.DefaultConfig()
 	a.Listen, a.Token, a.TLSCert, a.TLSKey = c.API.Listen, c.API.Token, c.API.TLSCert, c.API.TLSKey
-	a.Hosts, a.Pprof, a.Tenants = c.API.Hosts, c.API.Pprof, c.API.Tenants
+	a.Hosts, a.Pprof, a.Users, a.Tenants = c.API.Hosts, c.API.Pprof, c.API.Users, c.API.Tenants
 	a.HealthListen, a.TokenFailures = c.API.HealthListen, c.API.TokenFailures
 	a.MaxConnections, a.ReservedConnections, a.AddressConnections = c.API.MaxConnections, c.API.ReservedConnections, c.API.AddressConnections
 	a.AuditFile, a.AuditMaxSize = c.API.AuditFile, c.API.AuditMaxSize

@@ -68,6 +68,8 @@ func (d *decoder) section(prefix string, v tree.Value) error {
 			err = eachItem(e.Value, key, d.job, "name", "hosts", "prefixes")
 		case "api.tenants":
 			err = eachItem(e.Value, key, d.tenant, "name", "token", "prefixes", "hosts")
+		case "api.users":
+			err = eachItem(e.Value, key, d.user, "name", "role", "token")
 		case "alerts.targets":
 			err = eachItem(e.Value, key, d.alertTarget, "kind", "url", "token")
 		default:
@@ -120,7 +122,7 @@ func words(v tree.Value, what string) (string, error) {
 // neighbours are the keys of the section that an unknown one stands in.
 func neighbours(key string) (list []string) {
 	prefix := key[:strings.LastIndex(key, ".")+1]
-	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants", "alerts.targets") {
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.users", "api.tenants", "alerts.targets") {
 		rest, in := strings.CutPrefix(k, prefix)
 		word, _, _ := strings.Cut(rest, ".")
 		if in && !slices.Contains(list, word) {
@@ -252,6 +254,15 @@ func (d *decoder) tenant(it item) (err error) {
 		return err
 	}
 	d.c.API.Tenants = append(d.c.API.Tenants, t)
+	return nil
+}
+
+func (d *decoder) user(it item) error {
+	u := api.User{Name: it.get["name"].text, Role: it.get["role"].text, Token: it.get["token"].text}
+	if err := u.Check(); err != nil {
+		return it.Errorf("api.users: %v", err)
+	}
+	d.c.API.Users = append(d.c.API.Users, u)
 	return nil
 }
 

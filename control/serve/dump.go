@@ -61,6 +61,12 @@ func (c *Config) dumpRest(b *strings.Builder, section string) {
 			fmt.Fprintf(b, "    %s: %s\n", kind, age)
 		}
 	case "api":
+		if len(c.API.Users) > 0 {
+			b.WriteString("  # users, whose tokens are not shown:\n")
+		}
+		for i := range c.API.Users {
+			fmt.Fprintf(b, "  #   %q: %s\n", c.API.Users[i].Name, c.API.Users[i].Role)
+		}
 		if len(c.API.Tenants) > 0 {
 			b.WriteString("  # tenants, whose tokens are not shown:\n")
 		}

@@ -54,7 +54,7 @@ func FuzzConfig(f *testing.F) {
 		if err := parse("dump.yaml", []byte(text), &again, map[string]int{}); err != nil {
 			t.Fatalf("%q is dumped as\n%s\nwhich is not read: %v", data, text, err)
 		}
-		c.API.Token, c.API.Tenants, c.Alerts.Targets = "", nil, nil
+		c.API.Token, c.API.Users, c.API.Tenants, c.Alerts.Targets = "", nil, nil, nil
 		if !reflect.DeepEqual(c, again) {
 			t.Fatalf("%q is dumped as\n%s\nwhich reads as\n%+v; want\n%+v", data, text, again, c)
 		}
@@ -72,7 +72,7 @@ func dumped(t *testing.T, c *Config) string {
 
 // isKey reports whether a key, or a section, is one of a configuration.
 func isKey(key string) bool {
-	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants", "alerts.targets") {
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.users", "api.tenants", "alerts.targets") {
 		if k == key || strings.HasPrefix(k, key+".") {
 			return true
 		}
@@ -83,16 +83,17 @@ func isKey(key string) bool {
 // TestErrorsHaveTheirLine: also those about values that are well written.
 func TestErrorsHaveTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"topology: f\ndta:\n  workers: 99\n":                                     "f.yaml:3: dta.workers: 99, want 1 to 16",
-		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n":        "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
-		"dta:\n  workers: 2\n":                                                   "f.yaml: topology: none, want the topology file of the fabric",
-		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                               "f.yaml:3: api.listen: 0.0.0.0:1 is not a loopback address",
-		"topology: f\napi: {token_file: x,\n  token: y}\n":                       "f.yaml:2: api.token_file: given with api.token",
-		"topology: f\nalerts:\n  link: x\n  severity: bad\n":                     "f.yaml:4: alerts.severity: \"bad\", want one of notice, warning, critical",
-		"topology: f\nalerts:\n  link: weft.example\n":                           "f.yaml:3: alerts.link: url \"weft.example\", want one such as",
-		"topology: f\nalerts:\n  targets:\n    - {kind: mail, url: http://h}":    "f.yaml:4: alerts.targets: kind \"mail\", want alertmanager or webhook",
-		"topology: f\nalerts:\n  targets:\n    - {kind: webhook, uri: http://h}": "f.yaml:4: ",
-		"topology: f\nstore:\n  retention:\n    flows: 1h\n    x: 1h":            "f.yaml:5: store.retention: kind \"x\", want one of",
+		"topology: f\ndta:\n  workers: 99\n":                                                  "f.yaml:3: dta.workers: 99, want 1 to 16",
+		"topology: f\nint:\n  listen: 1.2.3.4:5\n  full_utilization: 0\n":                     "f.yaml:2: int: time_unit 1ns, depth_unit 1B, full_utilization 0; want all above 0",
+		"dta:\n  workers: 2\n":                                                                "f.yaml: topology: none, want the topology file of the fabric",
+		"topology: f\napi:\n  listen: 0.0.0.0:1\n":                                            "f.yaml:3: api.listen: 0.0.0.0:1 is not a loopback address",
+		"topology: f\napi: {token_file: x,\n  token: y}\n":                                    "f.yaml:2: api.token_file: given with api.token",
+		"topology: f\napi:\n  users:\n    - {name: eve, role: root, token: 0123456789abcdef}": "f.yaml:4: api.users: role \"root\" of eve, want one of viewer, operator, admin",
+		"topology: f\nalerts:\n  link: x\n  severity: bad\n":                                  "f.yaml:4: alerts.severity: \"bad\", want one of notice, warning, critical",
+		"topology: f\nalerts:\n  link: weft.example\n":                                        "f.yaml:3: alerts.link: url \"weft.example\", want one such as",
+		"topology: f\nalerts:\n  targets:\n    - {kind: mail, url: http://h}":                 "f.yaml:4: alerts.targets: kind \"mail\", want alertmanager or webhook",
+		"topology: f\nalerts:\n  targets:\n    - {kind: webhook, uri: http://h}":              "f.yaml:4: ",
+		"topology: f\nstore:\n  retention:\n    flows: 1h\n    x: 1h":                         "f.yaml:5: store.retention: kind \"x\", want one of",
 	} {
 		path := filepath.Join(t.TempDir(), "f.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
