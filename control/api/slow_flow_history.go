@@ -59,6 +59,9 @@ func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, sinc
 	}); err != nil || broken != nil {
 		return "", errors.Join(err, broken)
 	}
+	if len(found) == 0 && errors.Is(missing, ErrUnsupported) {
+		return "", missing // it may still be sent, and no diagnosis will come
+	}
 	return s.deps.Diagnoser.AddCompleted(flow, last, found), nil
 }
 
