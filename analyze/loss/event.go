@@ -14,7 +14,8 @@ type Segment struct {
 	From model.Port // the port packets left through; port 0: not known
 	To   model.Port // the port they arrived at; the zero Port: no switch saw them again
 	// WholePath is set where counters do not show between which switches of the
-	// path packets were lost: From is then the first switch, To the last one.
+	// path packets were lost: From is then the first that may have lost them, by any of
+	// its ports, and To the last one that is known.
 	WholePath bool
 }
 

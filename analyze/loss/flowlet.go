@@ -80,9 +80,11 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 		h.packets += s.Packets
 		h.state |= seenNow
 		seen++
-		if h.out != s.Out {
+		if s.Out != 0 && h.out != s.Out {
+			if h.out != 0 {
+				h.state |= moved
+			}
 			h.out = s.Out
-			h.state |= moved
 		}
 		if h.state&hasUp == 0 {
 			if up, ok := t.upstream(m, path, n); ok {
@@ -210,7 +212,7 @@ func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 	}
 	for i := range list {
 		h := &list[i]
-		if t.isLast(i) || h.packets-h.last <= t.after[i]+t.reported(h) {
+		if t.isLast(i) || h.state&moved != 0 || h.packets-h.last <= t.after[i]+t.reported(h) {
 			continue
 		}
 		events = append(events, t.lossEvent(list, i, key, h.packets-h.last-t.after[i]-t.reported(h), slot, false))
@@ -235,12 +237,11 @@ func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 }
 
 // ambiguous reports whether some switch counted more packets than those its flow
-// came from, or sent the flow by another port while packets were missing. The path
-// changed within the flowlet, or packets looped: which counters correspond is not
-// known, nor where a difference arose.
+// came from. The path changed within the flowlet, or packets looped: which
+// counters correspond is not known, and their difference is not a loss.
 func (t *Tracker) ambiguous(list []hop) bool {
 	for i := range list {
-		if t.after[i] > list[i].packets || list[i].state&moved != 0 {
+		if t.after[i] > list[i].packets {
 			return true
 		}
 	}
@@ -283,6 +284,7 @@ func (t *Tracker) wholePathLoss(events []Event, fl *flowlet, key *model.FlowKey,
 // lossEvent reports a loss after a hop.
 func (t *Tracker) lossEvent(list []hop, i int, key *model.FlowKey, lost uint64, slot int64, final bool) Event {
 	e := Event{Flow: *key, Segment: segment(list, i), Packets: lost, FoundSlot: slot, Final: final}
+	e.WholePath = list[i].state&moved != 0
 	e.FirstSlot, e.LastSlot, e.Sent = t.reportLoss(&list[i], lost)
 	return e
 }

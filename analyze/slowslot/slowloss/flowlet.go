@@ -71,8 +71,9 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 		h := &fl.hops[i]
 		h.last = s.Packets
 		h.packets += s.Packets
-		if h.out != s.Out {
-			h.out, h.moved = s.Out, true
+		if s.Out != 0 && h.out != s.Out {
+			h.moved = h.moved || h.out != 0
+			h.out = s.Out
 		}
 		if !h.hasUp {
 			h.up, h.hasUp = upstream(m, routes.Fabric(), trail, n)
@@ -223,7 +224,7 @@ func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.isLastHop(i) || h.packets-h.last <= fl.downstreamPackets(i)+h.reported {
+		if fl.isLastHop(i) || h.moved || h.packets-h.last <= fl.downstreamPackets(i)+h.reported {
 			continue
 		}
 		events = append(events, fl.lossEvent(i, key, h.packets-h.last-fl.downstreamPackets(i)-h.reported, slot, false))
@@ -247,12 +248,11 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 }
 
 // ambiguous reports whether some switch counted more packets than those its flow
-// came from, or sent the flow by another port while packets were missing. The path
-// changed within the flowlet, or packets looped: which counters correspond is not
-// known, nor where a difference arose.
+// came from. The path changed within the flowlet, or packets looped: which
+// counters correspond is not known, and their difference is not a loss.
 func (fl *flowlet) ambiguous() bool {
 	for i := range fl.hops {
-		if fl.downstreamPackets(i) > fl.hops[i].packets || fl.hops[i].moved {
+		if fl.downstreamPackets(i) > fl.hops[i].packets {
 			return true
 		}
 	}
@@ -294,6 +294,7 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 // lossEvent reports a loss after a hop.
 func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
 	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, FoundSlot: slot, Final: final}
+	e.WholePath = fl.hops[i].moved
 	e.FirstSlot, e.LastSlot, e.Sent = fl.hops[i].reportLoss(lost)
 	return e
 }
