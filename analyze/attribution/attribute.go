@@ -129,8 +129,19 @@ func (e *engine) queue(index int) *queue {
 	for _, d := range r.Depths {
 		depths = append(depths, known{e.ns(d.At), max(float64(d.Bytes), 0)})
 	}
+	q.curve, q.curveError = e.curve(r.Curve), float64(r.CurveError)
 	q.buildBacklog(depths)
 	return q
+}
+
+// curve returns the points of a curve, ascending.
+func (e *engine) curve(list []Depth) (points []known) {
+	last := math.Inf(-1)
+	for _, d := range list {
+		last = max(last, e.ns(d.At))
+		points = append(points, known{last, max(float64(d.Bytes), 0)})
+	}
+	return points
 }
 
 // coverage returns a coverage from 0 to 1; not given: 1.

@@ -43,6 +43,9 @@ type queue struct {
 	congestions []congestion
 	segments    []segment
 	slices      [][]float64 // by pause: where its slices start
+	curve       []known
+	curves      [][]known // by feed
+	curveError  float64
 }
 
 // segment is a part of a queue's time in which its backlog changes evenly. It
@@ -97,6 +100,16 @@ func (q *queue) drainTime() float64 { return q.threshold / q.rate }
 
 // known returns the instants at which the backlog is known, ascending.
 func (q *queue) knownBacklogs(depths []known) []known {
+	if len(q.curve) > 0 {
+		// It says all since its first point.
+		list := slices.DeleteFunc(q.inferredBacklogs(nil), func(k known) bool { return k.at >= q.curve[0].at })
+		return append(list, q.curve...)
+	}
+	return q.inferredBacklogs(depths)
+}
+
+// inferredBacklogs returns what intervals and single depths say.
+func (q *queue) inferredBacklogs(depths []known) []known {
 	list := slices.Clone(depths)
 	for i := range q.pauses {
 		p := &q.pauses[i]
@@ -218,6 +231,9 @@ func (q *queue) covered(from, to float64) bool {
 	return true
 }
 
+// onCurve reports whether the backlog at an instant was recorded.
+func (q *queue) onCurve(at float64) bool { return len(q.curve) > 0 && at >= q.curve[0].at }
+
 // buildBacklog computes the segments.
 func (q *queue) buildBacklog(depths []known) {
 	list := q.knownBacklogs(depths)
@@ -245,7 +261,7 @@ func (q *queue) buildBacklog(depths []known) {
 			continue
 		}
 		arrivals := 0.0
-		if q.covered(k.at, next.at) {
+		if q.onCurve(k.at) || q.covered(k.at, next.at) {
 			span := next.at - k.at
 			arrivals = max(0, next.bytes-k.bytes+q.rate*(span-q.paused(k.at, next.at))) / span
 		}

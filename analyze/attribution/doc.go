@@ -16,6 +16,9 @@
 //
 // Telemetry is coarser than that definition. The approximations are:
 //
+//   - Where a queue's backlog was recorded over time, it is known up to the error of
+//     the record, and so is what it held of another queue's packets (curve.go).
+//     What follows is for queues, and times, without such a record.
 //   - A queue's backlog is known when a pause began, at the threshold when a
 //     congestion interval began and ended, at the interval's peak and at
 //     snapshots. The peak is as late as the interval's end allows: from there

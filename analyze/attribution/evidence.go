@@ -51,6 +51,11 @@ type QueueRecord struct {
 	Pauses      []Pause
 	Congestions []Congestion
 	Depths      []Depth // known backlogs, as at the snapshot; ascending
+	// Curve is the backlog over time, where it was recorded: from the first point
+	// on it changed evenly between points, up to CurveError. Points may share an
+	// instant.
+	Curve      []Depth
+	CurveError model.Bytes
 	// Since is from when on no interval is lost; 0: from the beginning.
 	Since model.Time
 
@@ -92,6 +97,9 @@ type Feed struct {
 	// Held: the queue held these bytes in all of the span. Else that many came
 	// to it in the span.
 	Held bool
+	// Curve is what the queue held over time, as QueueRecord.Curve; From, Until
+	// and Bytes are then those of all of it.
+	Curve []Depth
 }
 
 // FlowShare says what a queue held of a flow in a span of time.
@@ -113,11 +121,13 @@ type Victim struct {
 	ClockError    time.Duration // of Sent
 	// Took is the round-trip time, or the packet's age if it is InFlight.
 	Took time.Duration
-	// Base is the round-trip time without any wait; not read for a packet in
-	// flight.
+	// Base is the round-trip time without any wait. Of a packet in flight it bounds
+	// the time on the wire, once it has passed all known queues.
 	Base     time.Duration
 	InFlight bool
-	// QueuedAt is the position in Path, then Reverse, of the queue that holds a
-	// packet in flight; -1: unknown.
+	// QueuedAt is the position in Path, then Reverse, of the last queue that holds
+	// packets of the flow, if the packet is in flight. It holds this one, unless an
+	// earlier queue cannot have sent it yet, or its own Curve says that it has.
+	// -1: unknown.
 	QueuedAt int
 }

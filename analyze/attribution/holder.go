@@ -27,7 +27,10 @@ func (e *engine) edgesOf(s state) []edge {
 	case q.peer < 0 || !e.evidence.Devices[q.peer].Reported:
 		return unexplained(NoPeerReport)
 	}
-	list, early := e.holders(q, at)
+	list, early := e.curveHolders(q, at), false
+	if len(list) == 0 {
+		list, early = e.holders(q, at)
+	}
 	total := 0.0
 	for i := range list {
 		total += list[i].weight
@@ -50,11 +53,11 @@ func (e *engine) edgesOf(s state) []edge {
 // early reports whether one has lost its intervals of that time.
 func (e *engine) holders(q *queue, at float64) (list []holder, early bool) {
 	list = e.scratch[:0]
-	held := slices.ContainsFunc(q.feeds, func(f Feed) bool { return f.Held && f.Bytes > 0 && e.feedHolds(q, &f, at) })
+	held := slices.ContainsFunc(q.feeds, func(f Feed) bool { return f.Held && f.Curve == nil && f.Bytes > 0 && e.feedHolds(q, &f, at) })
 	for _, maybe := range []bool{false, true} {
 		for i := range q.feeds {
 			f := &q.feeds[i]
-			if f.Held != held || f.Bytes <= 0 || !e.feedHolds(q, f, at) {
+			if f.Curve != nil || f.Held != held || f.Bytes <= 0 || !e.feedHolds(q, f, at) {
 				continue
 			}
 			to := e.queue(f.To)

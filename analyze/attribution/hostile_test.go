@@ -16,11 +16,12 @@ import (
 func TestAbsurdEvidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ev, v := anyWorld(t)
+		addCurves(t, ev)
 		absurd := rapid.SampledFrom([]int64{0, -1, 1, math.MaxInt64, math.MinInt64, int64(v.Sent), 1 << 40})
 		for range rapid.IntRange(1, 12).Draw(t, "changes") {
 			q := &ev.Queues[rapid.IntRange(0, len(ev.Queues)-1).Draw(t, "queue")]
 			n := absurd.Draw(t, "value")
-			switch rapid.IntRange(0, 11).Draw(t, "field") {
+			switch rapid.IntRange(0, 13).Draw(t, "field") {
 			case 0:
 				q.Pauses = append(q.Pauses, Pause{From: model.Time(n), To: v.Sent + 5000, Bytes: model.Bytes(n)})
 			case 1:
@@ -43,6 +44,10 @@ func TestAbsurdEvidence(t *testing.T) {
 				ev.Devices[0].ClockError = time.Duration(n)
 			case 10:
 				ev.Devices[1].Snapshot = model.Time(n)
+			case 12:
+				q.Curve = append(q.Curve, Depth{model.Time(n), model.Bytes(n)})
+			case 13:
+				q.Feeds = append(q.Feeds, Feed{To: 3, Bytes: model.Bytes(n), Curve: []Depth{{model.Time(n), model.Bytes(n)}, {v.Sent, 5000}}})
 			case 11:
 				q.Flows = append(q.Flows, FlowShare{Bytes: model.Bytes(n), From: model.Time(n), Until: v.Sent})
 			}

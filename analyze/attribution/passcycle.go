@@ -27,7 +27,7 @@ func (e *engine) passCycle(c *component, pass func(s *state, root int32, time fl
 		}
 	}
 	roots := e.rootsOf(c)
-	if c.steps*edges*len(roots) > maxCycleWork {
+	if c.steps*edges*len(roots) > 16*maxCycleWork {
 		roots = nil // the account does not need it
 	}
 	ahead, next := make([]float64, len(c.members)), make([]float64, len(c.members))

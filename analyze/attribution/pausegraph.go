@@ -10,7 +10,7 @@ import (
 // followed is unexplained. BenchmarkAttribute measures a k=16 fabric in which
 // every queue waits for every other.
 const (
-	smallestShare = 1.0 / 1024
+	smallestShare = 1.0 / 8192
 	maxStates     = 1 << 13
 	maxSlices     = 64
 )

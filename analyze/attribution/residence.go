@@ -41,7 +41,7 @@ func (e *engine) walk(c walkChoice) (visits []visit, waits, wire float64) {
 		} else {
 			s.wait, gap = gap, 0
 		}
-		held := v.InFlight && (hop == v.QueuedAt || v.QueuedAt < 0 && at+s.wait >= end)
+		held := v.InFlight && e.holds(&s, end)
 		if held {
 			s.wait, s.held = max(0, end-at), true
 		}
@@ -58,6 +58,21 @@ func (e *engine) walk(c walkChoice) (visits []visit, waits, wire float64) {
 	}
 	e.visits = visits
 	return visits, waits, wire
+}
+
+// holds reports whether a queue holds the packet in flight at an instant, after
+// it has joined.
+func (e *engine) holds(s *visit, at float64) bool {
+	left := at - s.joins
+	switch last := e.victim.QueuedAt; {
+	case s.known() && s.bounds.least >= left:
+		return true
+	case last < 0:
+		return s.wait >= left
+	case s.hop == last && s.known() && s.queue.onCurve(s.joins):
+		return s.bounds.most >= left // else it has left, and others of its flow have come
+	}
+	return s.hop == e.victim.QueuedAt
 }
 
 // hop returns the queue at a position of the path and the size of what passes
@@ -82,13 +97,22 @@ const (
 	bisections = 48
 )
 
+// roundingError is less than a nanosecond: what sums of waits differ by because
+// they are added up in another order.
+const roundingError = 0.5
+
 // residence returns the walk whose waits sum to the lateness, or come nearest
 // to it, and the lateness. Waits that exceed it together are scaled down.
 func (e *engine) residence() (visits []visit, late float64) {
-	_, waits, wire := e.walk(walkChoice{})
+	visits, waits, wire := e.walk(walkChoice{})
 	v := e.victim
 	late = float64(v.Took - v.Base)
 	if v.InFlight {
+		if n := len(visits); n == 0 || !visits[n-1].held {
+			// It has passed all known queues: the rest of its time it is on the wire,
+			// or its acknowledgement is, as far as they need it.
+			wire = max(wire, min(float64(v.Base), float64(v.Took)-waits))
+		}
 		late = float64(v.Took) - wire
 	}
 	if late <= 0 {
@@ -96,6 +120,8 @@ func (e *engine) residence() (visits []visit, late float64) {
 	}
 	choose := func(x float64) walkChoice { return walkChoice{position: x} }
 	switch {
+	case math.Abs(waits-late) < roundingError:
+		// As of a packet that is still in a queue: its wait there is the rest.
 	case waits > late:
 		choose = func(x float64) walkChoice { return walkChoice{position: -x} }
 		e.settle(choose, func(waits float64) bool { return waits <= late })

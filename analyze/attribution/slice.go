@@ -59,8 +59,14 @@ func (e *engine) appendCuts(cuts []float64, q *queue, from, to, delay, share flo
 		if len(e.chain) > 1 && branch < smallestBranch {
 			continue
 		}
-		add(e.ns(f.From) + q.delay)
-		add(e.ns(f.Until) + q.delay)
+		if f.Curve != nil {
+			for _, p := range e.feedCurve(q, i) {
+				add(p.at + q.delay)
+			}
+		} else {
+			add(e.ns(f.From) + q.delay)
+			add(e.ns(f.Until) + q.delay)
+		}
 		n := e.queue(f.To)
 		for j := range n.congestions {
 			add(n.congestions[j].from + q.delay)

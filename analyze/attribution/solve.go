@@ -89,11 +89,11 @@ func (e *engine) solve() {
 
 // component is slices of pauses that lead to each other, or of one pause.
 type component struct {
-	members []int32 // ascending
-	pauses  int     // whose slices they are
-	steps   int     // that a share passes inside until it has returned
-	cycle   int     // in engine.cycles, -1: none
-	grouped bool    // too large: solved once, from all of them
+	members   []int32 // ascending
+	pauses    int     // whose slices they are
+	steps     int     // that a share passes inside until it has returned
+	cycle     int     // in engine.cycles, -1: none
+	shortened bool    // too large: solved with fewer steps
 }
 
 // pauseComponents returns the strongly connected components of the pauses, each
@@ -140,9 +140,9 @@ func (e *engine) leadToEachOther(members []int32) bool {
 	})
 }
 
-// maxCycleWork bounds the steps over edges with which a component is solved from
-// each of its slices; a larger one is solved once, from all of them.
-const maxCycleWork = 1 << 22
+// maxCycleWork bounds the steps over edges with which a component is solved: a
+// large one in fewer steps.
+const maxCycleWork = 1 << 18
 
 // solveCycle computes what the slices of a component are due to. From each of
 // them shares pass along the edges, once around: what leaves the component is
@@ -151,7 +151,6 @@ const maxCycleWork = 1 << 22
 // have left, and what has left after maxSlices steps stands for all.
 func (e *engine) solveCycle(c *component) {
 	members := c.members
-	order := e.states[members[0]].order
 	queues := e.queuesOf(members)
 	closed := e.closed(members, queues)
 	deadlock := int32(-1)
@@ -164,84 +163,67 @@ func (e *engine) solveCycle(c *component) {
 	for _, m := range members {
 		edges += len(e.states[m].edges)
 	}
-	c.grouped = len(members)*c.steps*edges > maxCycleWork
-	inside, next := make([]float64, len(members)), make([]float64, len(members))
-	results := make([][]rootShare, len(members))
-	position := func(s int32) int { i, _ := slices.BinarySearch(members, s); return i }
-	for start := range members {
-		clear(inside)
-		switch {
-		case !c.grouped:
-			inside[start] = 1
-		case start == 0:
-			e.reachShares(members, inside)
-		default:
-			results[start] = results[0]
+	if most := max(1, maxCycleWork/max(edges, 1)); c.steps > most {
+		c.steps, c.shortened = most, true
+	}
+	// Backwards: what a slice is due to after n steps follows from what those that
+	// it leads to are due to after n-1.
+	for _, m := range members {
+		e.states[m].shares = nil
+		if deadlock >= 0 {
+			sure := 0.0
+			if closed == Yes {
+				sure = 1
+			}
+			e.states[m].shares = []rootShare{{deadlock, 1, sure}}
+		}
+	}
+	next := make([][]rootShare, len(members))
+	for range c.steps {
+		for i, m := range members {
+			next[i] = e.stepShares(&e.states[m])
+		}
+		for i, m := range members {
+			e.states[m].shares = next[i]
+		}
+	}
+	if deadlock < 0 {
+		for _, m := range members {
+			e.states[m].shares = e.normalized(m)
+		}
+	}
+}
+
+// stepShares returns what a slice of a component is due to, by what those are due
+// to now that it leads to. What passes on inside is as sure as what it comes to.
+func (e *engine) stepShares(s *state) []rootShare {
+	for j := range s.edges {
+		n := &s.edges[j]
+		if n.state < 0 || e.states[n.state].order != s.order {
+			e.sum.addEdge(e, n, n.share, true)
 			continue
 		}
-		for range c.steps {
-			clear(next)
-			for i, mass := range inside {
-				if mass == 0 {
-					continue
-				}
-				s := &e.states[members[i]]
-				for j := range s.edges {
-					n := &s.edges[j]
-					if n.state >= 0 && e.states[n.state].order == order {
-						next[position(n.state)] += mass * n.share
-					} else {
-						e.sum.addEdge(e, n, mass*n.share, true)
-					}
-				}
-			}
-			inside, next = next, inside
+		for _, r := range e.states[n.state].shares {
+			e.sum.add(r.root, n.share*r.share, n.share*r.sure)
 		}
-		returned := 0.0
-		for _, mass := range inside {
-			returned += mass
-		}
-		results[start] = e.finishCycle(members[start], deadlock, closed, returned)
 	}
-	for i, m := range members {
-		e.states[m].shares = results[i]
-	}
+	return e.sum.take()
 }
 
-// reachShares sets the shares of slices by what is due to them. A component of
-// many slices is solved once, from all of them.
-func (e *engine) reachShares(members []int32, shares []float64) {
-	all := 0.0
-	for _, m := range members {
-		all += e.states[m].reach
-	}
-	for i, m := range members {
-		shares[i] = e.states[m].reach / all // every state was reached
-	}
-}
-
-// finishCycle gives what returned to a slice to the deadlock cycle, or to what
-// left its component.
-func (e *engine) finishCycle(member, deadlock int32, closed Answer, returned float64) []rootShare {
-	if deadlock >= 0 {
-		sure := 0.0
-		if closed == Yes {
-			sure = returned
-		}
-		e.sum.add(deadlock, returned, sure)
-		return e.sum.take()
-	}
-	list := e.sum.take()
+// normalized returns the shares of a slice that have left its component, as if
+// they were all.
+func (e *engine) normalized(member int32) []rootShare {
+	s := &e.states[member]
 	left := 0.0
-	for _, r := range list {
+	for _, r := range s.shares {
 		left += r.share
 	}
 	if left == 0 {
-		r := e.addRoot(rootKey{queue: e.states[member].queue, kind: Unexplained, reason: NoBacklog}, e.states[member].from)
+		r := e.addRoot(rootKey{queue: s.queue, kind: Unexplained, reason: NoBacklog}, s.from)
 		return []rootShare{{r, 1, 1}}
 	}
-	for i := range list {
-		list[i].share /= left
+	for i := range s.shares {
+		s.shares[i].share /= left
 	}
-	return list
+	return s.shares
 }

@@ -26,7 +26,7 @@ func TestSolveIsTheRecursion(t *testing.T) {
 				t.Fatalf("shares of %+v sum to %v", e.states[i].stateKey, sum)
 			}
 			want := map[int32]float64{}
-			if e.components[e.states[i].order].grouped || !e.recurse(int32(i), 1, map[[2]int32]bool{}, want) {
+			if e.components[e.states[i].order].shortened || !e.recurse(int32(i), 1, map[[2]int32]bool{}, want) {
 				continue
 			}
 			compared++

@@ -30,7 +30,11 @@ type waitBounds struct{ least, estimate, most float64 }
 func (q *queue) waitOf(at, clockError float64) waitBounds {
 	bytes := q.stateAt(at).bytes
 	low, high := 0.0, bytes
-	if i := q.congestionAt(at); i >= 0 {
+	if q.onCurve(at) {
+		near, far := q.stateAt(at-clockError).bytes, q.stateAt(at+clockError).bytes
+		low = max(0, min(bytes, near, far)-q.curveError)
+		high = max(bytes, near, far) + q.curveError
+	} else if i := q.congestionAt(at); i >= 0 {
 		c := &q.congestions[i]
 		if c.coverage == 1 && within(at, c.from, c.to, clockError) == Yes {
 			low = min(bytes, q.threshold)

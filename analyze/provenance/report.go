@@ -20,6 +20,7 @@ type Report struct {
 	PortPairBacklogs []epoch.PortPairBacklog
 	FlowBacklogs     []epoch.FlowBacklog
 	Intervals        []epoch.Intervals
+	BacklogHistories []epoch.BacklogHistory
 	Settings         epoch.Settings // zero: it did not say, or that chunk has not arrived
 
 	// Bytes is the size of the chunks that came, and Arrived when the last did.
@@ -51,7 +52,7 @@ func (r *Report) hasChunk(index uint16) (at int, found bool) {
 func (r *Report) memory() model.Bytes {
 	return model.Bytes(unsafe.Sizeof(*r)) + memoryOf(r.Ports) + memoryOf(r.PortEpochs) + memoryOf(r.Flows) + memoryOf(r.Meters) +
 		memoryOf(r.Pauses) + memoryOf(r.Episodes) + memoryOf(r.PortPairBacklogs) + memoryOf(r.FlowBacklogs) +
-		memoryOf(r.Intervals) + memoryOf(r.arrived)
+		memoryOf(r.Intervals) + memoryOf(r.BacklogHistories) + memoryOf(r.arrived)
 }
 
 func memoryOf[T any](list []T) model.Bytes {
@@ -92,6 +93,8 @@ func (r *Report) addRecord(kind epoch.Kind, b []byte) (err error) {
 		r.FlowBacklogs, err = appendRecord(r.FlowBacklogs, b)
 	case epoch.KindPauseIntervals, epoch.KindCongestionIntervals:
 		r.Intervals, err = appendRecord(r.Intervals, b)
+	case epoch.KindBacklogHistory:
+		r.BacklogHistories, err = appendRecord(r.BacklogHistories, b)
 	case epoch.KindSettings:
 		var s epoch.Settings
 		if _, err = s.Parse(b); err == nil && r.Settings != s && !r.Settings.IsZero() {

@@ -41,7 +41,7 @@ func (t *telemetry) hadTraffic(in, out model.PortID) bool {
 		if t.meters[class] == nil {
 			continue
 		}
-		if h := t.occupancy.pair(in, out, model.Priority(class)); t.occupancy.current(h, out,
+		if h := t.occupancy.pair(in, out, model.Priority(class)); t.occupancy.current(&h.backlog, out,
 			model.Priority(class)).packets > 0 {
 			return true
 		}

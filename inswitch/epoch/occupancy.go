@@ -3,6 +3,7 @@ package epoch
 import (
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // occupancy is the current backlog of the switch: by pair of ports, for which a
@@ -15,11 +16,21 @@ import (
 // are zero, without a sweep. A packet that bypasses the queue is not counted.
 type occupancy struct {
 	side  int
-	lanes []queue            // telemetry's queues
-	pairs [classes][]backlog // by in, out; nil until the class is used
-	flows []flowBacklog      // hash table
+	lanes []queue                // telemetry's queues
+	pairs [classes][]pairBacklog // by in, out; nil until the class is used
+	flows []flowBacklog          // hash table
 	mask  uint64
 	seed  uint64
+
+	deviation uint64 // that histories may have
+	histories int    // that are kept
+}
+
+// pairBacklog is the backlog of a pair of ports. Its history is nil while it was
+// never above the deviation, or too many others have one.
+type pairBacklog struct {
+	backlog
+	history *backlogHistory
 }
 
 type backlog struct {
@@ -43,8 +54,8 @@ type flowBacklog struct {
 // flows occupy all of them, the flow is not in the table, only in the pairs.
 const maxProbes = 4
 
-func newOccupancy(cfg Config, lanes []queue) occupancy {
-	o := occupancy{side: len(lanes) / classes, lanes: lanes, seed: cfg.Seed}
+func newOccupancy(cfg Config, dev *inswitch.Device, lanes []queue) occupancy {
+	o := occupancy{side: len(lanes) / classes, lanes: lanes, seed: cfg.Seed, deviation: uint64(epoch.BacklogError(model.Bytes(dev.MTU)))}
 	if cfg.FlowSlots > 0 {
 		o.flows = make([]flowBacklog, max(cfg.FlowSlots, maxProbes))
 		o.mask = uint64(len(o.flows) - 1)
@@ -52,10 +63,10 @@ func newOccupancy(cfg Config, lanes []queue) occupancy {
 	return o
 }
 
-func (o *occupancy) pair(in, out model.PortID, class model.Priority) *backlog {
+func (o *occupancy) pair(in, out model.PortID, class model.Priority) *pairBacklog {
 	table := &o.pairs[class&7]
 	if *table == nil {
-		*table = make([]backlog, o.side*o.side)
+		*table = make([]pairBacklog, o.side*o.side)
 	}
 	return &(*table)[int(in)*o.side+int(out)]
 }
@@ -63,10 +74,24 @@ func (o *occupancy) pair(in, out model.PortID, class model.Priority) *backlog {
 // enqueue adds a packet, whose flow and queue have the hash at.
 func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
 	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
-	o.pair(ev.In, ev.Out, ev.Priority).addPacket(life, bytes)
+	pair := o.pair(ev.In, ev.Out, ev.Priority)
+	pair.addPacket(life, bytes)
+	o.record(pair, ev.Now)
 	if o.flows != nil && !ev.Packet.Key.IsZero() {
 		o.enqueueFlow(ev, at, life, bytes)
 	}
+}
+
+// record adds the backlog of a pair to its history.
+func (o *occupancy) record(p *pairBacklog, now model.Time) {
+	if p.history == nil {
+		if p.bytes <= 2*o.deviation || o.histories == MaxBacklogHistories {
+			return
+		}
+		o.histories++
+		p.history = &backlogHistory{}
+	}
+	p.history.observe(now, p.bytes, o.deviation)
 }
 
 // enqueueRecent is enqueue for a recent flow. Most find their first slot their
@@ -74,6 +99,7 @@ func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
 func (o *occupancy) enqueueRecent(ev *inswitch.Event, k *recentFlow, bytes uint64) {
 	life := k.queue.busyPeriod
 	k.pair.addPacket(life, bytes)
+	o.record(k.pair, ev.Now)
 	w := k.first
 	switch alive, own := o.isOccupied(w), w.id == k.id; {
 	case w.spilled || alive && !own:
@@ -129,7 +155,9 @@ func (o *occupancy) claimSlot(w *flowBacklog, ev *inswitch.Event) {
 func (o *occupancy) dequeue(ev *inswitch.Event) {
 	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
 	bytes := uint64(ev.Packet.UnlabeledSize())
-	o.pair(ev.In, ev.Out, ev.Priority).removePacket(life, bytes)
+	pair := o.pair(ev.In, ev.Out, ev.Priority)
+	pair.removePacket(life, bytes)
+	o.record(pair, ev.Now)
 	if o.flows != nil && !ev.Packet.Key.IsZero() {
 		o.dequeueFlow(ev, hash(lane(ev.Out, ev.Priority), ev.Packet.Key, o.seed), life, bytes)
 	}
@@ -139,6 +167,7 @@ func (o *occupancy) dequeue(ev *inswitch.Event) {
 func (o *occupancy) dequeueRecent(ev *inswitch.Event, k *recentFlow) {
 	life, bytes := k.queue.busyPeriod, uint64(ev.Packet.UnlabeledSize())
 	k.pair.removePacket(life, bytes)
+	o.record(k.pair, ev.Now)
 	if w := k.first; w.id == k.id && w.packets > 0 && w.period == life {
 		w.removePacket(life, bytes)
 		return

@@ -26,7 +26,7 @@ type recentFlow struct {
 	bytes   uint64
 	depth   uint64
 	queue   *queue
-	pair    *backlog
+	pair    *pairBacklog
 	first   *flowBacklog // the slot that the hash selects
 
 	// The second cache line is for flushCounts.

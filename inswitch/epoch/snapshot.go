@@ -141,7 +141,10 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 		class := model.Priority(c)
 		for i := range table {
 			in, out := model.PortID(i/side), model.PortID(i%side)
-			if h := t.occupancy.current(&table[i], out, class); h.packets > 0 && in != 0 {
+			if table[i].history != nil && in != 0 {
+				table[i].history.report(b, now, epoch.BacklogHistory{In: in, Out: out, Priority: class})
+			}
+			if h := t.occupancy.current(&table[i].backlog, out, class); h.packets > 0 && in != 0 {
 				b.AddPortPairBacklog(epoch.PortPairBacklog{In: in, Out: out, Priority: class, Packets: h.packets, Bytes: h.bytes})
 			}
 		}

@@ -56,7 +56,7 @@ func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
 	t.epochs = make([]epoch.PortEpoch, cfg.Epochs*(ports+1)*classes)
 	t.lastArrivalEpoch = make([]uint32, ports+1)
 	t.flows = make([][]flowRecord, cfg.Epochs)
-	t.occupancy = newOccupancy(cfg, t.queues)
+	t.occupancy = newOccupancy(cfg, dev, t.queues)
 	return t
 }
 

@@ -66,7 +66,7 @@ const (
 // withoutIntervals is Hawkeye with the summaries of pauses and of congestion that
 // switches without rings report.
 var withoutIntervals = method{name: "summaries", collect: func(r *run, c *detection) *provenance.Evidence {
-	return rewrite(r.evidence(c.event), func(p *provenance.Report) { p.Intervals = nil })
+	return rewrite(r.evidence(c.event), func(p *provenance.Report) { p.Intervals, p.BacklogHistories = nil, nil })
 }}
 
 // accountOf is the account that Weft makes of a detection, out of the reports on it.

@@ -25,9 +25,11 @@ func portMemory(epochs int) model.Bytes {
 	return model.Bytes(epochs * (evalPorts*epoch.PortEpochSize + evalPorts*evalPorts*epoch.MeterSize))
 }
 
-// intervalMemory returns the memory for pause and congestion intervals in one class.
+// intervalMemory returns the memory for pause and congestion intervals in one
+// class, and for the histories of backlogs.
 func intervalMemory() model.Bytes {
-	return model.Bytes(evalPorts * (epoch.IntervalsSize(inepoch.PauseIntervals) + epoch.IntervalsSize(inepoch.CongestionIntervals)))
+	return model.Bytes(evalPorts*(epoch.IntervalsSize(inepoch.PauseIntervals)+epoch.IntervalsSize(inepoch.CongestionIntervals)) +
+		inepoch.MaxBacklogHistories*epoch.BacklogHistorySize(inepoch.BacklogPoints))
 }
 
 // flowMemory returns the memory for flows.
@@ -42,7 +44,7 @@ var memory = claim.Claim{
 	Run: func(_ context.Context, _ claim.Options) (claim.Result, error) {
 		t := claim.Table{
 			Title:  "memory of a switch of 64 ports",
-			Header: []string{"epochs", "flows per epoch", "ports and pairs", "intervals", "flows"},
+			Header: []string{"epochs", "flows per epoch", "ports and pairs", "intervals and histories", "flows"},
 		}
 		chart := plot.Chart{Title: "memory", XTitle: "flows per epoch", YTitle: "KB", LogX: true}
 		constant, linear := true, true
@@ -60,11 +62,11 @@ var memory = claim.Claim{
 			chart.Series = append(chart.Series, ports, flows)
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs; %v for intervals", portMemory(2),
+			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs; %v for intervals and histories", portMemory(2),
 				flowMemory(2, evalFlows), evalFlows, intervalMemory()),
 			Pass: constant && linear,
 			Notes: []string{"computed from Weft's records, which are wider than the prototype's (64-bit sums, meters in " +
-				"every epoch); of one class of traffic; the intervals are Weft's, and do not grow with epochs"},
+				"every epoch); of one class of traffic; the intervals and histories are Weft's, and do not grow with epochs"},
 			Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
 		}, nil
 	},

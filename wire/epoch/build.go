@@ -91,6 +91,13 @@ func (b *Builder) AddIntervals(v *Intervals) {
 	}
 }
 
+// AddBacklogHistory adds a record to the report.
+func (b *Builder) AddBacklogHistory(h *BacklogHistory) {
+	if !h.IsZero() && b.fits(BacklogHistorySize(int(h.Count))) {
+		b.buf = h.AppendTo(b.buf)
+	}
+}
+
 // AddSettings adds a record to the report.
 func (b *Builder) AddSettings(s Settings) {
 	if !s.IsZero() && b.fits(SettingsSize) {

@@ -21,6 +21,7 @@ type report struct {
 	PairBacklogs []PortPairBacklog
 	FlowBacklogs []FlowBacklog
 	Intervals    []Intervals
+	Histories    []BacklogHistory
 	Settings     []Settings
 }
 
@@ -77,6 +78,11 @@ func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Intervals = append(r.Intervals, v)
+		case KindBacklogHistory:
+			var v BacklogHistory
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Histories = append(r.Histories, v)
 		case KindSettings:
 			var v Settings
 			_, err := v.Parse(rd.Record())
@@ -111,7 +117,7 @@ func TestBuilderReachesReader(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "records") {
 			epoch, prio := uint32(small(t, "epoch")), model.Priority(rapid.IntRange(0, 7).Draw(t, "priority"))
 			before := b.head.Dropped
-			switch rapid.IntRange(1, 10).Draw(t, "kind") {
+			switch rapid.IntRange(1, 11).Draw(t, "kind") {
 			case 1:
 				v := Port{Port: 1, Priority: prio, Remaining: time.Duration(small(t, "remaining")), Sent: small(t, "sent")}
 				v.Paused = v.Remaining > 0
@@ -214,6 +220,23 @@ func TestBuilderReachesReader(t *testing.T) {
 						want.Settings = append(want.Settings, v)
 					}
 				}
+			case 11:
+				v := BacklogHistory{In: 2, Out: 1, Priority: prio}
+				for i := range rapid.IntRange(0, MaxBacklogPoints).Draw(t, "points") {
+					v.Add(BacklogPoint{At: Age(100 - i), Bytes: uint32(small(t, "backlog"))})
+				}
+				b.AddBacklogHistory(&v)
+				if v.Count > 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Histories = append(want.Histories, v)
+					}
+					if n := BacklogHistorySize(int(v.Count)); n <= size-Overhead {
+						largest = max(largest, n)
+					} else {
+						tooLong++
+					}
+				}
 			}
 		}
 
@@ -223,7 +246,7 @@ func TestBuilderReachesReader(t *testing.T) {
 			t.Fatalf("%d chunks; want 1 to %d", n, limit)
 		}
 		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters) -
-			len(want.Pauses) - len(want.PairBacklogs) - len(want.FlowBacklogs) - len(want.Episodes) - len(want.Intervals) - len(want.Settings))
+			len(want.Pauses) - len(want.PairBacklogs) - len(want.FlowBacklogs) - len(want.Episodes) - len(want.Intervals) - len(want.Settings) - len(want.Histories))
 		if h.Dropped > 0 {
 			h.Flags |= Truncated
 		}

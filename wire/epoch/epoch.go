@@ -39,6 +39,8 @@ var (
 	ErrReserved = errors.New("epoch: reserved bits not zero")
 	// ErrIntervals: no queue was ever paused or congested like that.
 	ErrIntervals = errors.New("epoch: intervals overlap, are out of order or end before they start")
+	// ErrBacklogHistory: time does not run backwards.
+	ErrBacklogHistory = errors.New("epoch: points of a backlog are out of order")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -28,6 +28,7 @@ const (
 	KindPauseIntervals      Kind = 12 // Intervals of pauses
 	KindCongestionIntervals Kind = 13 // Intervals of congestion
 	KindSettings            Kind = 14 // Settings
+	KindBacklogHistory      Kind = 15 // BacklogHistory
 )
 
 // Lengths of the records.
@@ -61,8 +62,11 @@ var sizes = [...]uint8{
 
 // isLength reports whether a record of a kind may have a length.
 func isLength(k Kind, n uint8) bool {
-	if k == KindPauseIntervals || k == KindCongestionIntervals {
+	switch k {
+	case KindPauseIntervals, KindCongestionIntervals:
 		return isIntervalsSize(int(n))
+	case KindBacklogHistory:
+		return isBacklogHistorySize(int(n))
 	}
 	return int(k) >= len(sizes) || sizes[k] == n
 }

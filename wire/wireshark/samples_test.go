@@ -202,6 +202,10 @@ func reportSamples() []sample {
 		CongestionThreshold: 4000, PauseBurstGap: epoch.PauseBurstGap, IntervalMemory: 10 * time.Millisecond,
 		MTU: 4200, Xoff: 65_536, Xon: 32_768, PauseIntervals: 16, CongestionIntervals: 8,
 	}.AppendTo(report4.Records)
+	history := epoch.BacklogHistory{In: 1, Out: 4, Priority: 3, Cut: true}
+	history.Add(epoch.BacklogPoint{At: 70_000})
+	history.Add(epoch.BacklogPoint{At: 60_000, Bytes: 12_288})
+	report4.Records = history.AppendTo(report4.Records)
 
 	md := intreport.Metadata{
 		Bits:    intreport.BitPorts | intreport.BitHopLatency | intreport.BitQueue | intreport.BitIngressTime | intreport.BitEgressTime | intreport.BitUtilisation,
@@ -224,17 +228,18 @@ func reportSamples() []sample {
 		}},
 		sample{"epoch telemetry", appended(report4.AppendTo(nil)), map[string]string{
 			"weft.epoch.flags": "0x02", "weft.epoch.switch": "12", "weft.epoch.host": "5", "weft.epoch.event": "77", "weft.epoch.index": "1", "weft.epoch.total": "3",
-			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9,10,11,12,13,14",
+			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
 			"weft.epoch.paused_now": "1", "weft.epoch.remaining": "5000", "weft.epoch.pause_frames_total": "9", "weft.epoch.queued": "65536", "weft.epoch.sent": "100",
 			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4,4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pause_frames": "2",
 			"weft.epoch.depth": "400,300,0", "weft.epoch.paused_depth": "700,600,0", "weft.epoch.bytes": "41920,0,47160,7336,7336,7336", "weft.epoch.evicted": "1,0",
-			"weft.epoch.src": "10.0.0.2,10.0.0.2", "weft.epoch.src6": "fd00::2,fd00::2", "weft.epoch.in": "1,2,1,1,1,1", "weft.epoch.out": "4,4,4,4,4,4",
+			"weft.epoch.src": "10.0.0.2,10.0.0.2", "weft.epoch.src6": "fd00::2,fd00::2", "weft.epoch.in": "1,2,1,1,1,1,1", "weft.epoch.out": "4,4,4,4,4,4,4",
 			"weft.epoch.last_start": "999000", "weft.epoch.last_end": "900000", "weft.epoch.burst_start": "800000", "weft.epoch.bytes_at_burst_start": "2096", "weft.epoch.pause_count": "3", "weft.epoch.paused_time": "50000",
 			"weft.epoch.first_enqueue": "12,0", "weft.epoch.last_enqueue": "990,0", "weft.epoch.episode_first": "700000", "weft.epoch.episode_last": "800000", "weft.epoch.episode_max": "81920", "weft.epoch.poll_received": "1050000",
 			"weft.epoch.interval_open": "1,0", "weft.epoch.interval_earlier": "0,1", "weft.epoch.interval_start": "90000,1000,300000", "weft.epoch.interval_end": "80000,0,200000", "weft.epoch.interval_bytes": "4096,8192,81920",
 			"weft.epoch.earlier_count": "5", "weft.epoch.earlier_start": "500000", "weft.epoch.earlier_end": "400000", "weft.epoch.earlier_total": "60000", "weft.epoch.earlier_bytes": "70000",
 			"weft.epoch.congestion_threshold": "4000", "weft.epoch.burst_gap": "100000", "weft.epoch.interval_memory": "10000000", "weft.epoch.mtu": "4200", "weft.epoch.xoff": "65536", "weft.epoch.xon": "32768",
 			"weft.epoch.pause_intervals": "16", "weft.epoch.congestion_intervals": "8",
+			"weft.epoch.history_cut": "1", "weft.epoch.backlog_at": "70000,60000", "weft.epoch.backlog_bytes": "0,12288",
 		}},
 		sample{"INT report", frame(udp(hostA, hostB, 5000, intreport.DefaultPort, ir)), map[string]string{
 			"weft.int.hardware": "2", "weft.int.seq": "1000", "weft.int.node": "12", "weft.int.type": "1", "weft.int.inner": "3", "weft.int.tracked": "1", "weft.int.congested": "1", "weft.int.dropped": "0",

@@ -146,7 +146,7 @@ end
 local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter",
   [6] = "pause", [7] = "flow backlog", [8] = "flow backlog", [9] = "port pair backlog",
   [10] = "congestion episode", [11] = "poll reference", [12] = "pause intervals",
-  [13] = "congestion intervals", [14] = "settings" }
+  [13] = "congestion intervals", [14] = "settings", [15] = "backlog history" }
 local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "flags", "Flags", base.HEX },
   { "uint32", "switch", "Switch" }, { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" },
@@ -171,6 +171,8 @@ local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "bool", "interval_earlier", "Summary of earlier ones", 8, nil, 0x02 }, { "bytes", "interval", "Interval" },
   { "uint32", "interval_start", "Started before the snapshot (ns)" }, { "uint32", "interval_end", "Ended before the snapshot (ns)" },
   { "uint32", "interval_bytes", "Queued at its start, or largest queue (bytes)" },
+  { "bool", "history_cut", "Points before the first are lost" }, { "bytes", "backlog_point", "Backlog" },
+  { "uint32", "backlog_at", "Before the snapshot (ns)" }, { "uint32", "backlog_bytes", "Backlog (bytes)" },
   { "uint32", "earlier_count", "Earlier intervals" }, { "uint32", "earlier_start", "Earlier ones started before the snapshot (ns)" },
   { "uint32", "earlier_end", "Earlier ones ended before the snapshot (ns)" }, { "uint32", "earlier_total", "Earlier ones, sum (ns)" },
   { "uint32", "earlier_bytes", "Earlier ones, bytes" },
@@ -252,6 +254,16 @@ local function epochRecord(tree, range)
   elseif kind == 14 then
     for _, n in ipairs({ "congestion_threshold", "burst_gap", "interval_memory", "mtu", "xoff", "xon" }) do c.add(n, 4) end
     for _, n in ipairs({ "pause_intervals", "congestion_intervals" }) do c.add(n, 1) end
+  elseif kind == 15 then
+    c.add("in", 2)
+    c.add("out", 2)
+    c.add("priority", 1)
+    c.add("history_cut", 1)
+    while c.left() > 0 do
+      local one = c.take(8)
+      local i = cursor(sub:add(ep["backlog_point"], one), ep, one)
+      for _, n in ipairs({ "backlog_at", "backlog_bytes" }) do i.add(n, 4) end
+    end
   else
     c.add("unknown", c.left())
   end

@@ -48,6 +48,7 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 	b.addHeld()
 	feeders := b.pausedFeeders()
 	for _, r := range e.Reports {
+		b.addHistories(r, feeders)
 		b.addMeters(r, feeders)
 	}
 	b.addFlows()

@@ -51,59 +51,73 @@ func (b *builder) isFresh(q int, sent model.Time) bool {
 	return b.axis.time(n.Node, n.Snapshot) >= sent
 }
 
-// victimQueues returns the queue of each switch that reported the victim, and
-// its class.
+// victimQueues returns, by switch, the queue in which the victim's packets were
+// seen last, and the victim's class.
 func (b *builder) victimQueues() (seen map[model.NodeID]int, class model.Priority) {
 	seen, class = map[model.NodeID]int{}, b.detection.Class
 	flow := b.g.Flow(b.detection.Victim)
 	if flow < 0 {
 		return seen, class
 	}
-	note := func(n int) {
-		seen[b.g.Nodes[n].Node], class = n, b.g.Nodes[n].Priority
+	last := map[model.NodeID]model.Time{}
+	note := func(n int, at model.Time) {
+		sw := b.g.Nodes[n].Node
+		if _, known := seen[sw]; !known || at >= last[sw] {
+			seen[sw], last[sw], class = n, at, b.g.Nodes[n].Priority
+		}
 	}
 	for i := range b.g.FlowEpochs {
-		if b.g.FlowEpochs[i].Flow == flow {
-			note(b.g.FlowEpochs[i].Node)
+		if f := &b.g.FlowEpochs[i]; f.Flow == flow {
+			note(f.Node, b.epochStart(b.g.Nodes[f.Node].Node, f.Record.Epoch).Add(f.Record.Last))
 		}
 	}
 	for i := range b.g.QueuedFlows {
-		if b.g.QueuedFlows[i].Flow == flow {
-			note(b.g.QueuedFlows[i].Node)
+		if w := &b.g.QueuedFlows[i]; w.Flow == flow {
+			note(w.Node, b.g.Nodes[w.Node].Snapshot)
 		}
 	}
 	return seen, class
 }
 
-// path returns the queues of the switches that a flow's packets pass: where they
-// were seen, else where the intended routes lead. first is the time on the
-// host's link, wire that on the others.
+// path returns the queues of the switches that a flow's packets pass: from each
+// switch by the port where they were seen, else where its intended route leads.
+// first is the time on the host's link, wire that on the others. Packets that
+// return to a switch are not followed further.
 func (b *builder) path(key model.FlowKey, from model.NodeID, class model.Priority, seen map[model.NodeID]int) (queues []int, first, wire time.Duration) {
-	if !b.fabric.HasNode(from) {
-		return nil, 0, 0
-	}
-	hops, _ := b.routes.Path(key, from)
-	for _, h := range hops {
-		port := b.fabric.Port(model.Port{Node: h.Node, Port: h.Out})
-		if port == nil {
-			continue
+	passed := map[model.NodeID]bool{}
+	for at := from; b.fabric.HasNode(at) && !passed[at]; {
+		passed[at] = true
+		out := model.Port{Node: at}
+		n, isSeen := seen[at]
+		if isSeen {
+			out = b.g.Nodes[n].Port
+		} else {
+			out.Port, _ = b.routes.NextHop(at, key)
+		}
+		isSwitch, port := b.fabric.Node(at).Role.IsSwitch(), b.fabric.Port(out)
+		if port == nil || !isSwitch && at != from {
+			break
 		}
 		link := port.Delay + onWire(b.out.MTU, port.Rate)
-		if !b.fabric.Node(h.Node).Role.IsSwitch() {
+		at = port.Peer.Node
+		if !isSwitch {
 			first += link
 			continue
 		}
 		wire += link
-		q := provenance.Queue{Port: model.Port{Node: h.Node, Port: h.Out}, Priority: class}
-		n, ok := seen[h.Node]
-		if !ok {
-			n = b.g.Node(q)
-		}
-		if n < 0 {
-			n = len(b.out.Queues)
-			b.out.Queues = append(b.out.Queues, b.record(q))
+		if !isSeen {
+			n = b.queueIndex(provenance.Queue{Port: out, Priority: class})
 		}
 		queues = append(queues, n)
 	}
 	return queues, first, wire
+}
+
+// queueIndex returns the index of a queue, which it adds if no report has it.
+func (b *builder) queueIndex(q provenance.Queue) int {
+	if n := b.g.Node(q); n >= 0 {
+		return n
+	}
+	b.out.Queues = append(b.out.Queues, b.record(q))
+	return len(b.out.Queues) - 1
 }
