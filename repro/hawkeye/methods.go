@@ -72,7 +72,7 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 
 // withoutPorts removes the records of ports and of traffic between them.
 func withoutPorts(p *provenance.Report) {
-	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
+	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals, p.BacklogHistories = nil, nil, nil, nil, nil
 	for i := range p.PortEpochs {
 		p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
 	}
@@ -85,7 +85,7 @@ func withoutPorts(p *provenance.Report) {
 // for what was ahead of it.
 func unpaused(p *provenance.Report) {
 	extendEpisodes(p)
-	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals = nil, nil, nil, nil
+	p.Meters, p.PortPairBacklogs, p.Pauses, p.Intervals, p.BacklogHistories = nil, nil, nil, nil, nil
 	for i := range p.PortEpochs {
 		e := &p.PortEpochs[i]
 		e.Depth, e.Paused, e.PausedDepth, e.PauseFrames = e.Depth+e.PausedDepth, 0, 0, 0
