@@ -53,6 +53,9 @@ func (s *mirrorSpec) program(p *Program) error {
 		// select the same packets.
 		cfg := cfg
 		cfg.List = g.List
+		if g.MaxLists > 0 {
+			cfg.Lists = min(cfg.Lists, uint32(g.MaxLists))
+		}
 		return mirror.New(dev, cfg)
 	}
 	return cfg.Check()

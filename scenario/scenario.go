@@ -48,7 +48,10 @@ type Scenario struct {
 	// switches; 0: no BGP.
 	Keepalive time.Duration
 
-	Telemetry    []Program // in the order in which a switch runs them
+	Telemetry []Program // in the order in which a switch runs them
+	// Lists are those of each kind of program, where a collector has planned them; a
+	// kind that is not in it has the next ones.
+	Lists        map[string]Lists
 	Management   Management
 	Expect       []Expectation
 	ExpectTraces *ExpectedFindings // what traces must show; nil: no expectation

@@ -30,12 +30,23 @@ type Program struct {
 type ProgramInputs struct {
 	Seed           uint64     // of this program in this switch; the same in every run of the same seed
 	List           dta.ListID // its list, or the first of them
+	MaxLists       int        // that it may use; 0: as many as it says
 	MaxReportBytes int        // maximum bytes of data in a report
 }
 
-// FirstList returns the first list that a program of Telemetry appends to.
-// Lists are numbered in the order of programs, so that no two share one.
+// Lists are successive lists.
+type Lists struct {
+	First dta.ListID
+	Count int
+}
+
+// FirstList returns the first list that a program of Telemetry appends to. Unless
+// Scenario.Lists says otherwise, lists are numbered in the order of programs, so that
+// no two share one.
 func (s *Scenario) FirstList(program int) (first dta.ListID) {
+	if l, planned := s.Lists[s.kindOf(program)]; planned {
+		return l.First
+	}
 	for _, p := range s.Telemetry[:program] {
 		if p.Keyed {
 			continue
@@ -48,6 +59,17 @@ func (s *Scenario) FirstList(program int) (first dta.ListID) {
 	}
 	return first
 }
+
+// kindOf returns the kind of a program; empty after the last.
+func (s *Scenario) kindOf(program int) string {
+	if program >= len(s.Telemetry) {
+		return ""
+	}
+	return s.Telemetry[program].Kind
+}
+
+// maxLists is how many lists a program may use; 0: as many as it says.
+func (s *Scenario) maxLists(program int) int { return s.Lists[s.kindOf(program)].Count }
 
 // programSpec is one item of the section telemetry.
 type programSpec interface {
@@ -147,7 +169,7 @@ func (x *session) attachPrograms(o Options) error {
 				list += dta.ListID(n)
 			}
 			one, err := p.New(dev, ProgramInputs{
-				Seed: seedOf(x.s.Seed, i, id), List: list,
+				Seed: seedOf(x.s.Seed, i, id), List: list, MaxLists: x.s.maxLists(i),
 				MaxReportBytes: simhost.MaxReportData(cfg.Carrier),
 			})
 			if err != nil {

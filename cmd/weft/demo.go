@@ -19,6 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
@@ -32,6 +33,11 @@ type demoFlags struct {
 	pprof  string
 	store  string
 	once   bool
+
+	scenario string // file
+	record   string // file
+	send     string // address
+	clock    string // start of the fabric's clocks
 }
 
 func (a *app) demoCommand() *cobra.Command {
@@ -54,16 +60,29 @@ of simulated time to real time.
 
 With --once every fault is injected once, as fast as the machine can, and the
 findings are compared with the injected faults. The exit code is 1 if a fault was
-missed or a finding was false.`,
+missed or a finding was false.
+
+With --record or --send the fabric only reports, and another Weft analyses: there is
+no console, and links have 1 Gb/s by default. --record writes the reports of every
+fault to a pcapng file, and the topology beside it, for weft replay. --send sends them
+to a running weft serve in real time.
+
+With --scenario the fabric, its traffic and its faults are those of a scenario file.`,
 		Example: `  weft demo
   weft demo --rate 1Gb/s
-  weft demo --once --seed 7`,
+  weft demo --once --seed 7
+  weft demo --scenario examples/storm.yaml --pace 0.001
+  weft demo --record reports.pcapng
+  weft demo --send udp://127.0.0.1:40040`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			if err := f.check(); err != nil {
+			if err := f.check(cmd); err != nil {
 				return err
+			}
+			if f.record != "" || f.send != "" {
+				return a.demoReports(ctx, cmd, &f)
 			}
 			if f.once {
 				return a.demoOnce(ctx, cmd, &f)
@@ -81,6 +100,10 @@ missed or a finding was false.`,
 	fl.StringVar(&f.listen, "listen", f.listen, "address of the console and the API")
 	fl.StringVar(&f.pprof, "pprof", "", "loopback address of the Go profiler (default: disabled)")
 	fl.StringVar(&f.store, "store", "", "keep records in this DuckDB file (default: a temporary file)")
+	fl.StringVar(&f.scenario, "scenario", "", "run this scenario instead of the demo's fabric")
+	fl.StringVar(&f.record, "record", "", "record the reports of every fault in this pcapng file, without a console")
+	fl.StringVar(&f.send, "send", "", "send reports to a running weft serve, udp://HOST:PORT, without a console")
+	fl.StringVar(&f.clock, "clock", "", "with --record: time at which the fabric's clocks start (default: now)")
 	fl.BoolVar(&f.once, "once", false, "inject every fault once at full speed and compare the findings")
 	return cmd
 }
@@ -88,7 +111,10 @@ missed or a finding was false.`,
 // maxPace is also the API's limit.
 const maxPace = 1000.0
 
-func (f *demoFlags) check() error {
+func (f *demoFlags) check(cmd *cobra.Command) error {
+	if err := f.checkCombination(cmd.Flags().Changed); err != nil {
+		return err
+	}
 	var err error
 	if f.Rate, err = model.ParseRate(f.rate); err != nil || f.Rate < 10*model.Mbps {
 		return usagef("--rate %q, want a rate such as 100Gb/s, at least 10Mb/s", f.rate)
@@ -112,6 +138,48 @@ func (f *demoFlags) check() error {
 	return nil
 }
 
+// checkCombination rejects flags that exclude each other. A fabric that reports to
+// others has links of 1 Gb/s by default: that runs in real time.
+func (f *demoFlags) checkCombination(changed func(flag string) bool) error {
+	reports := f.record != "" || f.send != ""
+	for _, one := range []struct {
+		is    bool
+		what  string
+		flags []string
+	}{
+		{reports, "--record and --send have neither console nor store: the service that takes the reports has", []string{"listen", "store", "pprof", "once", "pace"}},
+		{f.record != "" && f.send == "", "--record injects every fault once, as fast as possible", []string{"every"}},
+		{!reports, "needs --record or --send", []string{"clock"}},
+		{f.send != "", "--send runs by the wall clock", []string{"clock"}},
+		{f.scenario != "", "the scenario has its own fabric, traffic and faults", []string{"k", "rate", "load", "every", "once"}},
+	} {
+		for _, name := range one.flags {
+			if one.is && changed(name) {
+				return usagef("--%s: %s", name, one.what)
+			}
+		}
+	}
+	if reports && !changed("rate") {
+		f.rate = "1Gb/s"
+	}
+	return nil
+}
+
+// readScenario reads the scenario of --scenario.
+func (f *demoFlags) readScenario(cmd *cobra.Command) (*scenario.Scenario, error) {
+	s, err := scenario.Read(f.scenario)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if cmd.Flags().Changed("seed") {
+		s.Seed = f.Seed
+	}
+	if err := live.NeedTelemetry(s); err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
+}
+
 // demoLive runs until it is interrupted.
 func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error) {
 	out := cmd.OutOrStdout()
@@ -124,8 +192,15 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		path = filepath.Join(dir, "weft.duckdb")
 	}
+	var own *scenario.Scenario
+	if f.scenario != "" {
+		if own, err = f.readScenario(cmd); err != nil {
+			return err
+		}
+		f.every = 0
+	}
 	s, err := live.NewSystem(live.Options{
-		Config: f.Config, Pace: f.pace, FaultInterval: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Console: console.Files(),
+		Config: f.Config, Scenario: own, Pace: f.pace, FaultInterval: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Console: console.Files(),
 		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(),
 			&slog.HandlerOptions{Level: slog.LevelWarn})),
 		Event: func(line string) { fmt.Fprintln(out, line) },
@@ -133,12 +208,17 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Weft monitors a fat-tree of %d hosts at %s; %s.\n", f.K*f.K*f.K/4, model.FormatRate(f.Rate),
-		formatPace(f.pace))
+	what := fmt.Sprintf("a fat-tree of %d hosts at %s", f.K*f.K*f.K/4, model.FormatRate(f.Rate))
+	if own != nil {
+		what = fmt.Sprintf("the scenario %s: %s for %s", own.Name, nodeCount(own.Topology.Fabric), model.FormatDuration(own.Duration))
+	}
+	fmt.Fprintf(out, "Weft monitors %s; %s.\n", what, formatPace(f.pace))
 	fmt.Fprintf(out, "Console and API: http://%s/    Records: %s    Ctrl-C stops it.\n\n", s.Addr(), path)
 	err = s.Run(ctx)
-	right, judged := s.Found()
-	fmt.Fprintf(out, "\n%d of %d faults found with their cause at their place. ", right, judged)
+	fmt.Fprintln(out)
+	if right, judged := s.Found(); own == nil || judged > 0 {
+		fmt.Fprintf(out, "%d of %d faults found with their cause at their place. ", right, judged)
+	}
 	if f.store == "" {
 		fmt.Fprintln(out, "Records were temporary; --store FILE keeps them.")
 	} else {

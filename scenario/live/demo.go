@@ -53,9 +53,29 @@ func NewDemo(cfg Config, out control.Output) (*Simulation, error) {
 func (m *Simulation) Close() error { return m.close() }
 
 func newDemoSimulation(cfg Config) (*Simulation, error) {
+	s, err := demoScenario(cfg, demoTelemetry)
+	if err != nil {
+		return nil, err
+	}
+	return newSimulation(s, demoSimulation(cfg))
+}
+
+// telemetry is how much switches report.
+type telemetry struct {
+	flows  int           // that a flowset is planned for
+	labels time.Duration // interval of a port's labels
+	states time.Duration // interval of the states of ports
+}
+
+var demoTelemetry = telemetry{flows: 3000, labels: 200 * time.Microsecond, states: 2 * time.Millisecond}
+
+// demoScenario is the demo's fabric and telemetry. Its traffic has no end, and is
+// made while it runs.
+func demoScenario(cfg Config, t telemetry) (*scenario.Scenario, error) {
 	size := func(bytes float64) string { return model.Bytes(bytes * scaleOf(cfg.Rate)).String() }
 	text := strings.NewReplacer(
 		"@K@", strconv.Itoa(cfg.K), "@RATE@", cfg.Rate.String(),
+		"@FLOWS@", strconv.Itoa(t.flows), "@LABELS@", t.labels.String(), "@STATES@", t.states.String(),
 		"@BUFFER@", size(16e6), "@KMIN@", size(100e3), "@KMAX@", size(400e3),
 	).Replace(demoYAML)
 	s, err := scenario.Parse("demo.yaml", []byte(text))
@@ -63,10 +83,12 @@ func newDemoSimulation(cfg Config) (*Simulation, error) {
 		return nil, err
 	}
 	s.Seed = cfg.Seed
+	return s, nil
+}
+
+func demoSimulation(cfg Config) simulationConfig {
 	b := &background{seed: cfg.Seed, load: cfg.Load, scale: scaleOf(cfg.Rate)}
-	return newSimulation(s, simulationConfig{
-		step: Step, maxRing: maxRing, agents: demoAgents(), traffic: b.addFlows, flowsFor: flowsFor,
-	})
+	return simulationConfig{step: Step, maxRing: maxRing, agents: demoAgents(), traffic: b.addFlows, flowsFor: flowsFor}
 }
 
 // maxRing is in reports. Rings are shorter than a service's, which may not read

@@ -27,7 +27,8 @@ type devices struct {
 	*simhost.Markers
 	*simhost.Agents // of hosts that detect slow flows
 	onDetection     func(d rootcause.DiagnosisRequest)
-	commands        *commandChannel // to switches; nil: immediate and lossless
+	onRequest       func(at model.Time, r agent.DiagnosisRequest) // instead of onDetection
+	commands        *commandChannel                               // to switches; nil: immediate and lossless
 }
 
 // commandChannel is the management network on which commands to switches are
@@ -103,6 +104,10 @@ func newDevices(s *scenario.Session, a agentsConfig) (*devices, error) {
 
 // requestDiagnosis passes on that a host has detected a slow flow.
 func (d *devices) requestDiagnosis(at model.Time, r agent.DiagnosisRequest) {
+	if d.onRequest != nil {
+		d.onRequest(at, r)
+		return
+	}
 	src, known := d.net.Fabric().ByAddr(r.Poll.Flow.Src)
 	paused := known && simhost.FlowPortPaused(d.net.Host(src), r.Poll.Flow)
 	d.onDetection(rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{

@@ -61,7 +61,7 @@ func (d *Director) Inject(kind string, at Location, span time.Duration) (*Inject
 	if i < 0 {
 		return nil, fmt.Errorf("live: unknown fault %q", kind)
 	}
-	p := &planner{fabric: d.sim.fabric, routes: d.sim.net.Routes(), rng: d.rng, at: d.sim.Now(), span: span}
+	p := &planner{fabric: d.sim.fabric, routes: d.sim.net.Routes(), rng: d.rng, at: d.sim.elapsed(), span: span}
 	f, err := FaultKinds()[i].plan(p, at)
 	if err != nil {
 		return nil, fmt.Errorf("live: %s: %w", kind, err)
@@ -158,9 +158,9 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 			f.Incident = in.MergedInto
 		}
 		if _, known := s.right[f]; !known && f.isFoundBy(s) {
-			s.right[f] = d.sim.Now()
+			s.right[f] = d.sim.elapsed()
 			if !f.Found {
-				f.Found, f.FoundAt, f.Incident = true, d.sim.Now(), in.ID
+				f.Found, f.FoundAt, f.Incident = true, d.sim.elapsed(), in.ID
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (d *Director) ObserveIncident(in *incident.Incident) {
 // simulation runs, and calls over after each.
 func (d *Director) RunProgramme(ctx context.Context, over func(*Injected)) (Score, error) {
 	pass := func(t time.Duration) error {
-		for end := d.sim.Now().Add(t); d.sim.Now() < end; {
+		for end := d.sim.elapsed().Add(t); d.sim.elapsed() < end; {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

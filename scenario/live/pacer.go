@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
 )
 
 // PaceOf is how fast a fabric of links of a rate is simulated: 1 Gb/s in real
@@ -57,16 +59,29 @@ type demoInput struct{ *System }
 // Run simulates until ctx ends, and injects a fault of the programme once per
 // interval of wall time.
 func (s demoInput) Run(ctx context.Context) error {
-	defer s.sim.Controller.Flush()
 	loop := s.core.Loop
 	defer loop.Close()
+	if err := s.simulateAtPace(ctx, loop); err != nil || s.sim.net.Now() < s.end {
+		s.sim.Controller.Flush()
+		return err
+	}
+	if err := s.sim.finish(); err != nil {
+		return err
+	}
+	s.reportEvent("ended", "the scenario has ended; the console shows its last state")
+	loop.RunUntil(ctx, ctx.Done())
+	return nil
+}
+
+// simulateAtPace simulates until ctx or a scenario ends.
+func (s demoInput) simulateAtPace(ctx context.Context, loop *core.EventLoop) error {
 	start, from := time.Now(), s.sim.Now() // of the present pace
 	wanted := s.pace.wanted.Load()
 	nextFault, kind := start.Add(s.faultInterval/6), 0
 	lastWall, lastFabric := start, from
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && s.sim.net.Now() < s.end {
 		loop.RunPending()
-		if err := s.sim.Advance(); err != nil {
+		if err := s.sim.advanceTo(min(s.sim.net.Now()+engine.Of(s.sim.cfg.step), s.end)); err != nil {
 			return err
 		}
 		s.publishFaults()

@@ -188,23 +188,32 @@ func (r *Running) controllerConfig() control.Config {
 	cfg.Ports.States.Skew = max(cfg.Ports.States.Skew, maxSkew(s))
 	cfg.Ports.States.MaxAge += cfg.Ports.States.Skew
 	cfg.Ports.KeepWindows = 1 << 20
-	for _, all := range r.sim.session.Programs {
+	interval := r.sim.followPrograms(&cfg)
+	if interval > 0 && o.LabelWindow > 0 {
+		cfg.Ports.Window = o.LabelWindow
+	}
+	if interval > 0 && o.AdaptiveLabels {
+		t := coverage.DefaultTunerConfig(interval)
+		cfg.Ports.Tuner = &t
+	}
+	return cfg
+}
+
+// followPrograms has a controller expect the slots and labels that the scenario's
+// programs make. It returns the interval of labels; 0: there are none.
+func (m *Simulation) followPrograms(cfg *control.Config) (interval time.Duration) {
+	for _, all := range m.session.Programs {
 		for _, p := range all {
 			switch p := p.(type) {
 			case *label.Program:
-				if cfg.Ports.Window = o.LabelWindow; o.LabelWindow == 0 {
-					cfg.Ports.Window = 2 * p.Interval()
-				}
-				if o.AdaptiveLabels {
-					t := coverage.DefaultTunerConfig(p.Interval())
-					cfg.Ports.Tuner = &t
-				}
+				interval = p.Interval()
+				cfg.Ports.Window = 2 * interval
 			case *flowset.Program:
 				cfg.Flows.Slot = p.Slot()
 			}
 		}
 	}
-	return cfg
+	return interval
 }
 
 // statesPerRun is how often a switch writes its ports' states and evicts its hosts'

@@ -48,6 +48,8 @@ type simulationConfig struct {
 	agents   agentsConfig
 	traffic  func(n *sim.Network) error // adds flows before a step; nil: those of the scenario alone
 	flowsFor time.Duration              // how long a finished flow is kept; 0: to the end
+	// sink, if not nil, takes all datagrams: there is no collector and no controller.
+	sink func(at model.Time, from model.NodeID, datagram []byte)
 }
 
 // newSimulation assembles a scenario. Nothing has happened in it yet. attach must
@@ -59,6 +61,10 @@ func newSimulation(s *scenario.Scenario, cfg simulationConfig) (_ *Simulation, e
 		return nil, err
 	}
 	m.net, m.fabric = m.session.Network, m.session.Network.Fabric()
+	if cfg.sink != nil {
+		m.devices, err = newDevices(m.session, cfg.agents)
+		return m, err
+	}
 	memory := m.listPlan().Memory(maxReport)
 	for i := range memory.Classes {
 		if cfg.maxRing > 0 {
@@ -134,6 +140,10 @@ func (m *Simulation) attach(c *control.Controller) {
 // receive takes a datagram of one switch.
 func (m *Simulation) receive(at model.Time, from model.NodeID, datagram []byte) {
 	at += m.scenario.Base
+	if m.cfg.sink != nil {
+		m.cfg.sink(at, from, datagram)
+		return
+	}
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(from >> 8), byte(from)}), 40040)
 	m.collector.Receive(at, addr, datagram)
 	if m.cfg.maxWait > 0 && m.collector.Stored()-m.polled >= uint64(m.cfg.maxWait) {
@@ -152,6 +162,9 @@ func (m *Simulation) poll(now model.Time) error {
 // Now is the fabric's time, for the goroutine that advances it.
 func (m *Simulation) Now() model.Time { return m.net.Now().Model() + m.scenario.Base }
 
+// elapsed is the simulated time, which faults are scheduled by.
+func (m *Simulation) elapsed() model.Time { return m.net.Now().Model() }
+
 // Time is the fabric's time, for any goroutine.
 func (m *Simulation) Time() model.Time { return model.Time(m.now.Load()) }
 
@@ -166,10 +179,12 @@ func (m *Simulation) advanceTo(to engine.Time) error {
 	}
 	m.net.Run(to)
 	now := m.Now()
-	if err := m.poll(now); err != nil {
-		return err
+	if m.Controller != nil {
+		if err := m.poll(now); err != nil {
+			return err
+		}
+		m.Controller.Tick(now)
 	}
-	m.Controller.Tick(now)
 	if m.cfg.flowsFor > 0 {
 		m.net.ForgetFinished(m.net.Now() - engine.Of(m.cfg.flowsFor))
 	}

@@ -11,22 +11,26 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
 // Options are what a System is made of.
 type Options struct {
 	Config
-	Began         time.Time     // what the fabric's clocks show at first; zero: now
-	Pace          float64       // simulated seconds per second of wall time
-	FaultInterval time.Duration // of wall time, between faults of the programme; 0: none
-	Store         string        // DuckDB file
-	Listen        string        // address of the API and the console
-	Pprof         string        // loopback address of the Go profiler; empty: none
-	Console       fs.FS         // nil: there is none
+	Began         time.Time          // what the fabric's clocks show at first; zero: now
+	Scenario      *scenario.Scenario // instead of the demo's fabric; nil: that
+	Pace          float64            // simulated seconds per second of wall time
+	FaultInterval time.Duration      // of wall time, between faults of the programme; 0: none
+	Store         string             // DuckDB file
+	Listen        string             // address of the API and the console
+	Pprof         string             // loopback address of the Go profiler; empty: none
+	Console       fs.FS              // nil: there is none
 	Build         api.Build
 	Log           *slog.Logger
 	Event         func(line string) // called for every fault, and for every change of an incident
@@ -42,6 +46,7 @@ type System struct {
 	pace          pace
 	faultInterval time.Duration
 	event         func(line string)
+	end           engine.Time // of a scenario
 
 	faults atomic.Pointer[[]api.Fault] // newest first
 }
@@ -79,7 +84,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	if _, err = core.CloseLeftOpen(context.Background(), s.store); err != nil {
 		return nil, err
 	}
-	if s.sim, err = newDemoSimulation(o.Config); err != nil {
+	if err = s.simulate(&o); err != nil {
 		return nil, err
 	}
 	s.director = NewDirector(s.sim)
@@ -89,6 +94,9 @@ func NewSystem(o Options) (_ *System, err error) {
 		return nil, err
 	}
 	controller := s.sim.demoController(o.Config, s.began)
+	if o.Scenario != nil {
+		controller = s.sim.scenarioController(o.Config, s.began)
+	}
 	controller.Incidents.LastID, controller.LastDiagnosis = last.Incident, last.Diagnosis // of an earlier demo in the same file
 	cfg := core.DefaultConfig(controller)
 	cfg.MaintainInterval, cfg.StoreLimit = maintainInterval, maxStore
@@ -106,6 +114,42 @@ func NewSystem(o Options) (_ *System, err error) {
 		return nil, fmt.Errorf("live: %w; if another demo is running, --listen takes another address", err)
 	}
 	return s, nil
+}
+
+// simulate makes the simulation of the demo, or of a scenario.
+func (s *System) simulate(o *Options) (err error) {
+	if o.Scenario == nil {
+		s.end = engine.Forever
+		s.sim, err = newDemoSimulation(o.Config)
+		return err
+	}
+	if err := NeedTelemetry(o.Scenario); err != nil {
+		return err
+	}
+	run := *o.Scenario
+	run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil
+	s.end = engine.Of(run.Duration)
+	s.sim, err = newSimulation(&run, simulationConfig{step: stepOf(&run), maxWait: pollAfter, agents: scenarioAgents(o.Scenario.Agents)})
+	return err
+}
+
+// scenarioController is what the controller of a scenario goes by that is watched.
+func (m *Simulation) scenarioController(demo Config, epoch time.Time) control.Config {
+	cfg := m.demoController(demo, epoch)
+	cfg.Jobs, cfg.SampleInterval = nil, m.cfg.step
+	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = time.Millisecond, time.Millisecond
+	cfg.Ports.States.Skew = max(cfg.Ports.States.Skew, maxSkew(m.scenario))
+	cfg.Ports.States.MaxAge += cfg.Ports.States.Skew
+	m.followPrograms(&cfg)
+	return cfg
+}
+
+// NeedTelemetry returns an error for a scenario whose switches report nothing.
+func NeedTelemetry(s *scenario.Scenario) error {
+	if len(s.Telemetry) > 0 {
+		return nil
+	}
+	return fmt.Errorf("scenario %q has no telemetry, want programs such as \"- {kind: flowset}\" under telemetry", s.Name)
 }
 
 // Addr is where the API listens.
