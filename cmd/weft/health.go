@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +23,7 @@ func (a *app) healthCommand() *cobra.Command {
 		Short: "Show what a controller receives, loses and refuses, and from whom",
 		Long: `Show the stages of a controller from the network to the store, every loss with its
 reason, the addresses whose reports it refuses, and its alerts. The exit code is 3
-if the controller is not ok.`,
+if the controller is not ok, or has no data: no report was received since its start.`,
 		Example: `  weft health
   weft health --server https://weft.example:8443 -o json`,
 		Args: argumentCount(0, 0),
@@ -56,7 +57,8 @@ if the controller is not ok.`,
 }
 
 func printHealth(w io.Writer, h *api.Health) error {
-	fmt.Fprintf(w, "%s, up for %s\n", h.State, model.FormatDuration(time.Duration(h.UptimeMs)*time.Millisecond))
+	fmt.Fprintf(w, "%s, up for %s\n", strings.ReplaceAll(h.State, "-", " "), model.FormatDuration(time.Duration(h.UptimeMs)*time.Millisecond))
+	printNoData(w, h.NoData)
 	for _, alert := range h.Alerts {
 		fmt.Fprintf(w, "alert: %s\n", alert)
 	}
@@ -96,6 +98,28 @@ func printHealth(w io.Writer, h *api.Health) error {
 		return err
 	}
 	return nil
+}
+
+// printNoData prints how to get data into a controller that has none; nothing for nil.
+func printNoData(w io.Writer, n *api.NoData) {
+	if n == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s\nTo try Weft without switches:\n", n.Text)
+	for _, try := range n.Try {
+		fmt.Fprintf(w, "  %s\n      %s\n", try.Command, try.About)
+	}
+}
+
+// explainEmpty prints how to get data below an empty list of a controller that has
+// none.
+func (t *target) explainEmpty(ctx context.Context, w io.Writer) {
+	if t.isScenario() {
+		return
+	}
+	if h, err := t.Health(ctx); err == nil { // the list itself was answered
+		printNoData(w, h.NoData)
+	}
 }
 
 func lossReason(l *api.StageLoss) string {

@@ -101,6 +101,9 @@ func (f *incidentsFlags) run(a *app, cmd *cobra.Command, id string) error {
 	if err := printIncidents(out, t, page.Items); err != nil {
 		return err
 	}
+	if len(page.Items) == 0 {
+		t.explainEmpty(cmd.Context(), out)
+	}
 	printNext(out, page.Next)
 	return nil
 }

@@ -227,6 +227,9 @@ func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
 		err = printJSON(cmd.OutOrStdout(), shown)
 	} else {
 		err = f.printPortTable(cmd.OutOrStdout(), t, &rows, &shown.State, unreported)
+		if unreported == len(shown.Ports) {
+			t.explainEmpty(cmd.Context(), cmd.OutOrStdout())
+		}
 	}
 	if err == nil && f.silent > 0 && len(shown.Ports) > 0 {
 		err = errFault

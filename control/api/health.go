@@ -9,7 +9,8 @@ import (
 // Health is the state of the pipeline: input, output and losses of every stage.
 type Health struct {
 	Time     time.Time `json:"time"`
-	State    string    `json:"state" enum:"ok,degraded,stalled,failed" doc:"stalled: a stage has work and makes no progress"`
+	State    string    `json:"state" enum:"ok,no-data,degraded,stalled,failed" doc:"no-data: no report was received since the start; stalled: a stage has work and makes no progress"`
+	NoData   *NoData   `json:"no_data,omitempty" doc:"How to get data, until the first report is received"`
 	UptimeMs int64     `json:"uptime_ms"`
 	Stages   []Stage   `json:"stages" doc:"In pipeline order, from switch to store"`
 	Store    Storage   `json:"store"`
@@ -23,6 +24,26 @@ type Health struct {
 	Refused []RefusedSource `json:"refused_sources" doc:"Addresses of refused reports, those with most refusals first, at most 20"`
 
 	TokenFailures []TokenFailures `json:"token_failures" doc:"Client addresses with the most wrong API tokens, at most 10, until 10 min after the last"`
+}
+
+// NoData is what a client shows while no report was received.
+type NoData struct {
+	Text   string          `json:"text" doc:"That there is no data, and where switches send reports to"`
+	SendTo []SourceAddress `json:"send_to"`
+	Try    []TryCommand    `json:"try" doc:"How to try Weft without switches"`
+}
+
+// SourceAddress is where the reports of a source are received.
+type SourceAddress struct {
+	Source  string `json:"source" doc:"dta, int, erspan"`
+	Title   string `json:"title"`
+	Address string `json:"address"`
+}
+
+// TryCommand is a command line that brings data.
+type TryCommand struct {
+	About   string `json:"about"`
+	Command string `json:"command"`
 }
 
 // TokenFailures counts the wrong tokens of one client address.

@@ -64,6 +64,12 @@ type RefusingInput interface {
 	RefusedSources() []api.RefusedSource
 }
 
+// GuidingInput is an Input that can say how to get data into it. NoData answers at
+// once, for any goroutine.
+type GuidingInput interface {
+	NoData() api.NoData
+}
+
 // AlertingInput is an Input that has alerts of its own. Alerts answers at once, for
 // any goroutine.
 type AlertingInput interface {
@@ -305,6 +311,12 @@ func (c *Core) Health() api.Health {
 		addAlertProblems(&h, c.deps.Alerts)
 	}
 	addStalls(&h, c.stalls())
+	if in, ok := c.input.(GuidingInput); ok && !receives(stages) {
+		guide := in.NoData()
+		if h.NoData = &guide; h.State == "ok" {
+			h.State = "no-data"
+		}
+	}
 	s := c.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes = int64(s.size), int64(s.limit)
 	h.Store.Memory, h.Store.Expired = int64(s.memory), s.removed

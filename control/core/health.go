@@ -175,6 +175,14 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 	return stages
 }
 
+// receives reports whether a report was accepted, of any source: into memory, or by
+// an analysis.
+func receives(stages []api.Stage) bool {
+	return slices.ContainsFunc(stages, func(s api.Stage) bool {
+		return (s.Name == "translator" || s.Name == "analyzers") && s.Out > 0
+	})
+}
+
 // lossOf is the loss of a reason; zero where there is none.
 func lossOf(list []api.StageLoss, reason string) api.StageLoss {
 	if i := slices.IndexFunc(list, func(l api.StageLoss) bool { return l.Reason == reason }); i >= 0 {

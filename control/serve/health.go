@@ -1,11 +1,14 @@
 package serve
 
 import (
+	"fmt"
+
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/ingest/sources"
 )
 
 // Stages is part of core.Input.
@@ -34,6 +37,36 @@ func (s *socketInput) Stages() []api.Stage {
 		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
 	return stages
+}
+
+// NoData is part of core.GuidingInput.
+func (s *socketInput) NoData() (n api.NoData) {
+	dta := s.collector.Addr().String()
+	n.SendTo = []api.SourceAddress{{Source: string(sources.DTA.Kind), Title: sources.DTA.Title, Address: dta}}
+	for i := range s.listeners {
+		l := &s.listeners[i]
+		n.SendTo = append(n.SendTo, api.SourceAddress{Source: string(l.Kind), Title: l.Title, Address: l.Addr().String()})
+	}
+	n.Text = "No report was received since the start. Switches send"
+	for i, to := range n.SendTo {
+		if i > 0 {
+			n.Text += ","
+		}
+		n.Text += fmt.Sprintf(" %s to %s", to.Title, to.Address)
+	}
+	n.Text += "; weft serve --check prints the lists that they use."
+	n.Try = []api.TryCommand{
+		{
+			About:   "three faults of a simulated fabric, for a service with --topology examples/recording/reports.topology.yaml",
+			Command: "weft demo --scenario examples/recording/scenario.yaml --send udp://" + dta,
+		},
+		{
+			About:   "a fault every 30 seconds, for a service with the topology of weft topo gen fat-tree --k 4 --rate 1Gb/s",
+			Command: "weft demo --send udp://" + dta,
+		},
+		{About: "everything in one process, without a service", Command: "weft demo"},
+	}
+	return n
 }
 
 // RefusedSources is part of core.RefusingInput.

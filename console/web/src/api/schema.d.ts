@@ -1505,6 +1505,8 @@ export interface components {
         Health: {
             /** @description Problems and what to do about them, as text */
             alerts: string[];
+            /** @description How to get data, until the first report is received */
+            no_data?: components["schemas"]["NoData"];
             /**
              * Format: int64
              * @description Recovered panics of reports and analyses
@@ -1519,10 +1521,10 @@ export interface components {
             /** @description In pipeline order, from switch to store */
             stages: components["schemas"]["Stage"][];
             /**
-             * @description stalled: a stage has work and makes no progress
+             * @description no-data: no report was received since the start; stalled: a stage has work and makes no progress
              * @enum {string}
              */
-            state: "ok" | "degraded" | "stalled" | "failed";
+            state: "ok" | "no-data" | "degraded" | "stalled" | "failed";
             store: components["schemas"]["Storage"];
             /** Format: date-time */
             time: string;
@@ -1876,6 +1878,13 @@ export interface components {
             source: string;
             what: string;
             why: string;
+        };
+        NoData: {
+            send_to: components["schemas"]["SourceAddress"][];
+            /** @description That there is no data, and where switches send reports to */
+            text: string;
+            /** @description How to try Weft without switches */
+            try: components["schemas"]["TryCommand"][];
         };
         Node: {
             ipv4: string;
@@ -2702,6 +2711,12 @@ export interface components {
             /** @description Your flows that were delayed */
             your_victims: string[];
         };
+        SourceAddress: {
+            address: string;
+            /** @description dta, int, erspan */
+            source: string;
+            title: string;
+        };
         SourceEvidence: {
             /**
              * Format: int64
@@ -3015,6 +3030,10 @@ export interface components {
             time: string;
             /** @description Why the packet was mirrored */
             why: string;
+        };
+        TryCommand: {
+            about: string;
+            command: string;
         };
     };
     responses: never;
