@@ -23,6 +23,7 @@ type flowsFlags struct {
 	query     api.FlowsQuery
 	flow      string
 	groupBy   string
+	followed  bool
 }
 
 func (a *app) flowsCommand() *cobra.Command {
@@ -45,6 +46,7 @@ queries a controller (--server).
 With FILE the exit code is 3 if a forwarding loop, a black hole or a wrong route is
 confirmed.`,
 		Example: `  weft flows --last 1h --sort lost --top 5
+  weft flows --follow --filter 'flow.lost > 0'
   weft flows --last 10m --group-by rack --filter 'flow.lost > 0'
   weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443
@@ -66,6 +68,7 @@ confirmed.`,
 	completeValues(cmd, "sort", "bytes", "packets", "lost", "lost_share", "rate", "duration", "newest")
 	fl.StringVar(&f.groupBy, "group-by", "", "add up flows by host, dst_host, rack, dst_rack, job, port, path or class")
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
+	fl.BoolVarP(&f.followed, "follow", "f", false, followHelp)
 	return cmd
 }
 
@@ -87,6 +90,10 @@ func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	switch {
 	case f.flow != "" && f.groupBy != "":
 		return usagef("--flow and --group-by: want one of them")
+	case f.followed && (f.flow != "" || f.groupBy != "" || f.query.After != "" || f.timeRange != (rangeFlags{})):
+		return usagef("--follow is about now: want --filter, --node and no range, --flow or --group-by")
+	case f.followed:
+		return f.follow(a, cmd, t)
 	case f.flow != "":
 		return f.showFlows(a, cmd, t)
 	case f.groupBy != "":

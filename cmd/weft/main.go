@@ -90,6 +90,7 @@ Start with:
 Query commands ask a running weft demo or weft serve (--server URL), or run a
 scenario FILE in the simulator and ask it:
   weft incidents                what is wrong: cause, location, impact
+  weft top                      busiest ports and flows, live
   weft flows                    flows with paths, rates and losses
   weft ports                    queue depth, latency and load of every port
   weft trace                    paths of packets that were dropped or looped
@@ -132,6 +133,7 @@ input, 3 the command succeeded and found a fault.`,
 		a.serveCommand(),
 		a.replayCommand(),
 		a.incidentsCommand(),
+		a.topCommand(),
 		a.healthCommand(),
 		a.diagnoseCommand(),
 		a.probeCommand(),

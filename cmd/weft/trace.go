@@ -25,6 +25,7 @@ type traceFlags struct {
 	pcapng    string
 	close     time.Duration
 	capture   captureFlags
+	followed  bool
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -52,6 +53,7 @@ can be detected.
 With FILE or --pcap the exit code is 3 if packets were dropped at a known location,
 or looped.`,
 		Example: `  weft trace --last 10m --end lost --server http://127.0.0.1:8080
+  weft trace --follow --end lost
   weft trace --id 1234567890 --pcapng one.pcapng
   weft trace examples/trace.yaml
   weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h5' --show 1
@@ -78,6 +80,7 @@ or looped.`,
 	completeValues(cmd, "end", "arrived", "lost", "looped", "unsettled", "unknown")
 	fl.IntVar(&f.query.Limit, "top", 20, "maximum number of traces to list")
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
+	fl.BoolVarP(&f.followed, "follow", "f", false, followHelp)
 	fl.StringVar(&f.id, "id", "", "print the hops of the trace with this ID")
 	fl.IntVar(&f.show, "show", 0, "print the hops of the Nth trace of the list")
 	fl.StringVar(&f.pcapng, "pcapng", "",
@@ -117,6 +120,12 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, file string) error {
 	}
 	if err := t.finish(cmd.Context()); err != nil {
 		return err
+	}
+	if f.followed {
+		if f.id != "" || f.show > 0 || f.pcapng != "" || f.query.After != "" || f.timeRange != (rangeFlags{}) {
+			return usagef("--follow is about now: want --filter, --end, --node and no range, --id, --show or --pcapng")
+		}
+		return f.follow(a, cmd, t)
 	}
 	list := traceList{}
 	if list.Incidents, err = t.runIncidents(cmd.Context()); err != nil {

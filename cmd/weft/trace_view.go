@@ -43,6 +43,11 @@ func printTraceRows(w io.Writer, t *target, list []api.TraceSummary) error {
 	return rows.print(w)
 }
 
+// traceLine formats a trace in one line.
+func traceLine(t *target, one *api.TraceSummary) string {
+	return fmt.Sprintf("%s  %-9s %v  %s  %s", timeOfDay(t.clock(one.Time)), one.End, one.Flow.Flow, one.Why, pathText(one.Path))
+}
+
 // fields returns the columns of --fields.
 func (f *traceFlags) fields() []string {
 	if f.query.Fields == "" {
