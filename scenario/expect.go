@@ -286,11 +286,11 @@ func (f *figure) show(name string, v float64) string {
 	case ratio:
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case size:
-		return model.Bytes(v).String()
+		return model.FormatBytes(model.Bytes(v))
 	case speed:
-		return model.Rate(v).String()
+		return model.FormatRate(model.Rate(v))
 	case span:
-		return time.Duration(v).String()
+		return model.FormatDuration(time.Duration(v))
 	}
 	if name == "deadlock" {
 		return [...]string{"none", "dissolved", "persistent"}[int(v)]

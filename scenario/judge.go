@@ -2,9 +2,12 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -27,8 +30,36 @@ type Judged = report.Judged
 // expectation about one expects it.
 var faultFigures = []string{"deadlock", "lossless-drops", "diagnoses"}
 
+// faultWords say what happened.
+var faultWords = map[string]func(v float64) string{
+	"deadlock": func(v float64) string {
+		if v > 1 {
+			return "a deadlock formed and persists"
+		}
+		return "a deadlock formed and dissolved"
+	},
+	"lossless-drops": func(v float64) string {
+		return fmt.Sprintf("a lossless class dropped %s (buffer full)", plural.Count(uint64(v), "packet"))
+	},
+	"diagnoses": func(v float64) string {
+		return fmt.Sprintf("PFC backpressure made flows slow (diagnoses: %.0f)", v)
+	},
+}
+
+// FigureNames are the names of all figures, sorted.
+func FigureNames() []string { return slices.Sorted(maps.Keys(figures)) }
+
+// FormatFigure formats a value of a figure in its unit.
+func FormatFigure(name string, v float64) string {
+	if f := figures[name]; f.unit != count {
+		return f.show(name, v)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
 func (r *Result) judge(x *session) {
 	all := x.figures(r)
+	r.Figures = all
 	r.Verdict = Pass
 	hasExpectation := make(map[string]bool)
 	for i := range x.s.Expect {
@@ -68,6 +99,7 @@ func (r *Result) judgeFaults(all map[string]float64, hasExpectation map[string]b
 		if v := all[name]; v > 0 && !hasExpectation[name] {
 			r.Verdict = UnexpectedFault
 			f := figures[name]
+			r.Faults = append(r.Faults, faultWords[name](v))
 			r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("unexpected fault: %s %s", name, f.show(name, v)))
 		}
 	}

@@ -43,6 +43,11 @@ type Result struct {
 
 	Summary report.Summary `json:"summary"`
 
+	// Figures are the numbers that the run can be judged by; those that it does not have
+	// are missing. Faults are the unexpected ones, in words.
+	Figures map[string]float64 `json:"-"`
+	Faults  []string           `json:"unexpected_faults,omitempty"`
+
 	Run   report.Run      `json:"-"` // Wall is not set
 	Wall  time.Duration   `json:"-"`
 	Truth *truth.Recorder `json:"-"`

@@ -27,6 +27,8 @@ type runFlags struct {
 	out      string
 	pcap     []string
 	quiet    bool
+	check    bool
+	sweep    sweepFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -45,10 +47,17 @@ of the switches: anomaly, initial location, root cause and culprits.
 
 The exit code is 1 if an expectation is not met. It is 3 if the scenario expects
 nothing of the kind, but a deadlock formed, a lossless class dropped packets (buffer
-full), or agents detected PFC spreading.`,
+full), or agents detected PFC spreading.
+
+--check reads the scenario and everything it names, and runs nothing. --set changes a
+value of the file. --seeds runs the scenario with each seed and prints the mean of
+every figure with its 95 % confidence interval; --csv keeps the runs in a file, and a
+sweep that was interrupted goes on where it stopped.`,
 		Example: `  weft run examples/incast.yaml
   weft run examples/deadlock.yaml --out results
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
+  weft run examples/incast.yaml --check
+  weft run examples/incast.yaml --seeds 1..20 --set fabric.alpha=1/4 --csv alpha.csv
   weft run --hpcc mix/config.txt --out results`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.hpcc != "" && len(args) > 0 {
@@ -61,9 +70,15 @@ full), or agents detected PFC spreading.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if f.sweep.seeds != "" {
+				return f.runSweep(ctx, a, cmd, strings.Join(args, ""))
+			}
 			s, err := f.readScenario(cmd, args)
 			if err != nil {
 				return err
+			}
+			if f.check {
+				return a.checkScenario(cmd, s, args)
 			}
 			if err := f.makeOutputDir(); err != nil {
 				return err
@@ -105,6 +120,8 @@ full), or agents detected PFC spreading.`,
 		"write results to this directory: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
 	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil,
 		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
+	cmd.Flags().BoolVar(&f.check, "check", false, "check the scenario and the files it names, and exit")
+	f.sweep.register(cmd)
 	f.register(cmd)
 	return cmd
 }
@@ -129,7 +146,7 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 	case f.hpcc != "":
 		s, err = f.fromHPCC(cmd.Flags().Changed("seed"))
 	default:
-		s, err = scenario.Read(args[0])
+		s, err = f.sweep.read(args[0])
 	}
 	if err != nil {
 		return nil, err
@@ -257,7 +274,7 @@ func printResult(w io.Writer, r *scenario.Result) error {
 	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
 		scenario.Pass:            "verdict: PASS",
 		scenario.Fail:            "verdict: FAIL: an expectation was not met",
-		scenario.UnexpectedFault: "verdict: FAULT: unexpected deadlock, drops in a lossless class, or PFC spreading",
+		scenario.UnexpectedFault: "verdict: FAULT, not expected: " + strings.Join(r.Faults, "; "),
 	}[r.Verdict])
 	return err
 }
@@ -287,7 +304,10 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 		return err
 	}
 	for i := range r.Diagnoses {
-		fmt.Fprintf(w, "- %s\n  Action: %s.\n", r.Diagnoses[i].Sentence(), r.Diagnoses[i].Remedy)
+		fmt.Fprintf(w, "- %s\n", r.Diagnoses[i].Sentence())
+		if last := i + 1; last == len(r.Diagnoses) || r.Diagnoses[last].Remedy != r.Diagnoses[i].Remedy { // equal advice once
+			fmt.Fprintf(w, "  Action: %s.\n", r.Diagnoses[i].Remedy)
+		}
 	}
 	return nil
 }
