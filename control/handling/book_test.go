@@ -87,9 +87,18 @@ func TestRefusedActions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []record.IncidentAction{
-		{Kind: "drop"}, {}, {Kind: Verify + "x"}, {Kind: Comment}, {Kind: Comment, Text: " "}, {Kind: Mute},
-		{Kind: Mute, Until: noon}, {Kind: Mute, Until: noon.Add(32 * 24 * time.Hour)}, {Kind: Ack, Until: noon.Add(1)},
-		{Kind: Assign, Text: "a\nb"}, {Kind: Assign, Text: strings.Repeat("x", 129)}, {Kind: Comment, Text: strings.Repeat("x", MaxText+1)},
+		{Kind: "drop"},
+		{},
+		{Kind: Verify + "x"},
+		{Kind: Comment},
+		{Kind: Comment, Text: " "},
+		{Kind: Mute},
+		{Kind: Mute, Until: noon},
+		{Kind: Mute, Until: noon.Add(32 * 24 * time.Hour)},
+		{Kind: Ack, Until: noon.Add(1)},
+		{Kind: Assign, Text: "a\nb"},
+		{Kind: Assign, Text: strings.Repeat("x", 129)},
+		{Kind: Comment, Text: strings.Repeat("x", MaxText+1)},
 	} {
 		a.Time, a.Incident = noon, "i1"
 		if _, err := b.Act(ctx, a); !errors.Is(err, ErrInvalid) {
