@@ -23,10 +23,9 @@ const (
 	Unmute  = "unmute" // before its end
 	Assign  = "assign" // Text is the assignee; empty: none
 	Comment = "comment"
-	Verify  = "verify" // Text is the result
 )
 
-// Kinds returns all kinds that a person may request.
+// Kinds returns all kinds.
 func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Comment} }
 
 // Limits.
@@ -121,7 +120,7 @@ func check(a *record.IncidentAction) error {
 		return bad("mute until %s, want at most 31 days from now", a.Until.Format(time.RFC3339))
 	case a.Kind != Mute && !a.Until.IsZero():
 		return bad("%s with an end, want none: only a mute has one", a.Kind)
-	case a.Kind != Verify && !slices.Contains(Kinds(), a.Kind):
+	case !slices.Contains(Kinds(), a.Kind):
 		return bad("kind %q, want one of %s", a.Kind, strings.Join(Kinds(), ", "))
 	}
 	return nil
@@ -198,8 +197,6 @@ func Describe(a *record.IncidentAction) string {
 			return "assigned it to no one"
 		}
 		return "assigned it to " + a.Text
-	case Verify:
-		return "verified" + text
 	}
 	return a.Text
 }

@@ -89,7 +89,7 @@ func TestRefusedActions(t *testing.T) {
 	for _, a := range []record.IncidentAction{
 		{Kind: "drop"},
 		{},
-		{Kind: Verify + "x"},
+		{Kind: "verify"},
 		{Kind: Comment},
 		{Kind: Comment, Text: " "},
 		{Kind: Mute},

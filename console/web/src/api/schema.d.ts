@@ -1623,7 +1623,7 @@ export interface components {
         };
         IncidentAction: {
             /** @enum {string} */
-            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment" | "verify";
+            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment";
             text?: string;
             /** Format: date-time */
             time: string;
