@@ -16,6 +16,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/weft-telemetry/weft/control/oidc"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -39,6 +40,7 @@ const (
 type access struct {
 	callers []*caller // the operator first
 	open    bool      // no token is set: every caller is the operator
+	holders *holders  // of tokens of an OpenID Connect provider; nil: there is none
 	cert    *tls.Certificate
 }
 
@@ -50,6 +52,11 @@ func (s *Server) Reload(cfg *Config) error {
 		return err
 	}
 	next := &access{callers: callers, open: cfg.Token == ""}
+	if cfg.OIDC != (oidc.Config{}) {
+		if next.holders, err = newHolders(cfg); err != nil {
+			return err
+		}
+	}
 	if (cfg.TLSCert != "") != (s.cfg.TLSCert != "") {
 		return errors.New("api: TLS cannot be switched on or off while serving; restart the server")
 	}
@@ -178,6 +185,9 @@ func (s *Server) identify(r *http.Request) *caller {
 	}
 	if !strings.EqualFold(scheme, "Bearer") {
 		return nil
+	}
+	if found == nil && now.holders != nil && oidc.IsToken(token) {
+		found, _ = now.holders.identify(token, time.Now())
 	}
 	return found
 }

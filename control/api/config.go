@@ -5,17 +5,19 @@ import (
 	"net"
 	"time"
 
+	"github.com/weft-telemetry/weft/control/oidc"
 	"github.com/weft-telemetry/weft/model"
 )
 
 // Config is the API's listen address, its callers, and its limits.
 type Config struct {
-	Listen  string   `yaml:"listen"`
-	TLSCert string   `yaml:"tls_cert"` // PEM files; both or none
-	TLSKey  string   `yaml:"tls_key"`
-	Token   string   `yaml:"token"` // operator token; empty: authentication disabled
-	Users   []User   `yaml:"users"`
-	Tenants []Tenant `yaml:"tenants"`
+	Listen  string      `yaml:"listen"`
+	TLSCert string      `yaml:"tls_cert"` // PEM files; both or none
+	TLSKey  string      `yaml:"tls_key"`
+	Token   string      `yaml:"token"` // operator token; empty: authentication disabled
+	Users   []User      `yaml:"users"`
+	OIDC    oidc.Config `yaml:"oidc"` // the zero Config: no tokens of a provider
+	Tenants []Tenant    `yaml:"tenants"`
 	// Hosts are the server's DNS names. Requests for an IP address or localhost are
 	// always accepted; requests for any other name are refused, which prevents DNS
 	// rebinding.

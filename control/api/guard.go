@@ -101,7 +101,7 @@ func (s *Server) authenticate(w http.ResponseWriter, r *http.Request, origin *ht
 	}
 	who := s.identifyGuarded(r, conn)
 	if who == nil {
-		challenge, detail := tokenProblem(r)
+		challenge, detail := s.tokenProblem(r)
 		w.Header().Set("WWW-Authenticate", challenge)
 		s.refuse(w, "token", http.StatusUnauthorized, detail)
 		return nil, false

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weft-telemetry/weft/control/oidc"
 )
 
 // role is what a caller may do. Each role may do what those before it may.
@@ -53,7 +56,7 @@ func neededRole(op *huma.Operation) role {
 
 // tokenProblem says why a request has no caller: the challenge of RFC 6750, and a
 // sentence that names no token.
-func tokenProblem(r *http.Request) (challenge, detail string) {
+func (s *Server) tokenProblem(r *http.Request) (challenge, detail string) {
 	const realm = `Bearer realm="weft"`
 	header := r.Header.Get("Authorization")
 	scheme, token, _ := strings.Cut(header, " ")
@@ -62,6 +65,11 @@ func tokenProblem(r *http.Request) (challenge, detail string) {
 		return realm, "token required: send the header Authorization: Bearer TOKEN"
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return realm + `, error="invalid_request"`, "the Authorization header has no bearer token: send Authorization: Bearer TOKEN"
+	}
+	if h := s.access.Load().holders; h != nil && oidc.IsToken(token) {
+		if _, err := h.identify(token, time.Now()); err != nil {
+			return realm + `, error="invalid_token"`, "the token was refused: " + err.Error()
+		}
 	}
 	return realm + `, error="invalid_token"`, "the token was refused: this controller does not know it; check that it is complete and was not replaced"
 }

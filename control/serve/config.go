@@ -19,6 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowreduce"
 	"github.com/weft-telemetry/weft/control/flowwatch"
+	"github.com/weft-telemetry/weft/control/oidc"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
@@ -81,6 +82,7 @@ type Config struct {
 		Hosts     []string
 		Pprof     string
 		Users     []api.User
+		OIDC      oidc.Config
 		Tenants   []api.Tenant
 
 		HealthListen        string
@@ -248,6 +250,7 @@ func (c *Config) api() (api.Config, error) {
 	a := api.DefaultConfig()
 	a.Listen, a.Token, a.TLSCert, a.TLSKey = c.API.Listen, c.API.Token, c.API.TLSCert, c.API.TLSKey
 	a.Hosts, a.Pprof, a.Users, a.Tenants = c.API.Hosts, c.API.Pprof, c.API.Users, c.API.Tenants
+	a.OIDC = c.API.OIDC
 	a.HealthListen, a.TokenFailures = c.API.HealthListen, c.API.TokenFailures
 	a.MaxConnections, a.ReservedConnections, a.AddressConnections = c.API.MaxConnections, c.API.ReservedConnections, c.API.AddressConnections
 	a.AuditFile, a.AuditMaxSize = c.API.AuditFile, c.API.AuditMaxSize
