@@ -85,7 +85,7 @@ const keysLine = "q quit   sort ports by: l load  u queue  p paused  o lost"
 // watch redraws a terminal until ctx ends or q is pressed.
 func (v *topView) watch(ctx context.Context, in, out *os.File, every time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends readKeys
+	defer cancel()
 	restore, err := keysOf(in)
 	if err != nil {
 		return err
@@ -96,8 +96,15 @@ func (v *topView) watch(ctx context.Context, in, out *os.File, every time.Durati
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
-	keys := make(chan byte)
-	go readKeys(ctx, in, keys)
+	keys, ended := make(chan byte), make(chan struct{})
+	go func() {
+		defer close(ended)
+		readKeys(ctx, in, keys)
+	}()
+	defer func() { // before the terminal is restored: a read would then wait for a line
+		cancel()
+		<-ended
+	}()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var s *topSnapshot
