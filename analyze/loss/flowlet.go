@@ -107,6 +107,10 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 	t.countDownstream(list)
 	for i := range list {
 		h := &list[i]
+		if t.delivers(h, i) {
+			h.state &^= provenLost
+			continue
+		}
 		t.noteMissing(h, m.Slot, t.after[i])
 		if h.packets <= t.after[i]+t.reported(h) {
 			h.state &^= moved
@@ -195,6 +199,13 @@ func (t *Tracker) countDownstream(list []hop) {
 		t.after[h.upHop] += h.packets
 		t.followers[h.upHop]++
 	}
+}
+
+// delivers reports whether a hop is the last one, and gives the packets to a host: none of
+// them is missing. Nearly every flowlet has such a hop, so dating its packets
+// would be most of a tracker's memory.
+func (t *Tracker) delivers(h *hop, i int) bool {
+	return t.isLast(i) && h.deficit == 0 && t.ports.Peer(h.sw, h.out).Kind == paths.HostPeer
 }
 
 // isLast reports whether no switch after a hop counted the flow.
