@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console console-deps test unit fuzz siege bench lint fmt man clean
+.PHONY: help demo build console console-deps test unit vm-test fuzz siege bench lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,12 +39,17 @@ console-deps:
 # internal/race says what and why.
 PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '/internal/race"' .)))
 
-test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (5s)
+test: unit vm-test fuzz ## Run every test with the race detector, those that need a stock kernel in an emulated machine, and each fuzz test for FUZZTIME (5s)
 
 unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager
 	$(GO) test -race ./...
 	$(GO) test -vet=off $(PLAIN) # vetted above
+
+JOB ?=
+
+vm-test: ## Run JOB, or all of scripts/vm/jobs, under Debian's stock kernel in QEMU
+	@scripts/vm/run $(JOB)
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
@@ -68,8 +73,8 @@ lint: ## Check format, vet, and run staticcheck
 	@unformatted=$$($(TOOL) gofumpt -l .); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
 	$(GO) mod verify
-	$(GO) vet ./...
-	$(TOOL) staticcheck ./...
+	$(GO) vet -tags vm ./... # the tag only adds files
+	$(TOOL) staticcheck -tags vm ./...
 
 fmt: ## Format all Go code
 	$(TOOL) gofumpt -w .
