@@ -54,15 +54,13 @@ func (p *Packet) UnlabeledSize() int32 {
 }
 
 // SampleHash returns a hash of 32 bits, by which all switches select the same
-// packets. It depends on nothing that changes on the path: key and IPID of the
-// innermost header, and if the IPID is zero, or missing as in IPv6, the sequence
-// number. Packets of a UDP flow without either share a hash.
+// packets: packet.SampleHash of the innermost header.
 func (p *Packet) SampleHash(seed uint64) uint64 {
-	id := uint64(p.IPID)
-	if id == 0 {
-		id = 1<<32 | uint64(p.Seq())
+	seq := uint32(0)
+	if p.IPID == 0 {
+		seq = p.Seq()
 	}
-	return p.Key.Hash(seed+id*0x9e3779b97f4a7c15) >> 32
+	return packet.SampleHash(seed, p.Key, p.IPID, seq)
 }
 
 // Kind is the type of an RDMA packet.

@@ -180,6 +180,7 @@ func (f *fabric) decoders(c *Config, in *socketInput, ingest func(at model.Time,
 		}
 		if in != nil {
 			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)
+			out.Keyed = in.collector.NewWriter().Put
 		}
 		d, err := a.NewDecoder(&f.source, out)
 		if err != nil {

@@ -13,7 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/intreport"
 	"github.com/weft-telemetry/weft/wire/keyed"
+	"github.com/weft-telemetry/weft/wire/packet"
 )
 
 // keyedScenario is the lab's fabric, whose switches send keyed reports, too.
@@ -285,4 +287,53 @@ func writeTestKey(t *testing.T, name string) (path string, key keyfile.Key) {
 		t.Fatal(err)
 	}
 	return path, keys.Keys(name)[0]
+}
+
+// TestPostcardsOfINTReports: INT reports of other vendors' switches are postcards too. Each
+// switch of a path reports its own hop, and the API has the whole by the flow's key.
+func TestPostcardsOfINTReports(t *testing.T) {
+	b := start(t, testConfig(t))
+	c, f := b.client(""), b.Fabric()
+	src, dst := f.Node(f.Hosts()[0]), f.Node(f.Hosts()[2]) // of one pod, through an aggregation switch
+	first, last := src.Ports[0].Peer.Node, dst.Ports[0].Peer.Node
+	var middle model.NodeID
+	for _, p := range f.Node(first).Ports {
+		if f.Node(p.Peer.Node).Role.IsSwitch() {
+			middle = p.Peer.Node
+			break
+		}
+	}
+	flow := model.FlowKey{Src: src.IPv4, Dst: dst.IPv4, SrcPort: 5000, DstPort: 80, Proto: model.UDP}
+	conn, err := net.Dial("udp", b.SourceAddr("int").String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for hop, sw := range []model.NodeID{first, middle, last} {
+		ip := packet.IPv4{ID: 7, Length: 28, TTL: uint8(63 - hop), Proto: model.UDP, Src: flow.Src.V4(), Dst: flow.Dst.V4()}
+		ip.Checksum = ip.Sum()
+		frame := packet.UDP{SrcPort: flow.SrcPort, DstPort: flow.DstPort, Length: 8}.AppendTo(ip.AppendTo(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)))
+		r := intreport.Report{Type: intreport.INT, Flags: intreport.Tracked, Inner: intreport.InnerEthernet, Contents: frame}
+		r.Metadata = intreport.Metadata{
+			Bits: intreport.BitPorts | intreport.BitQueue | intreport.BitHopLatency, Ingress: 1, Egress: 2,
+			QueueDepth: 4096, HopLatency: uint32(1000 * (hop + 1)),
+		}
+		if _, err := conn.Write(r.AppendTo(intreport.Group{Node: uint32(sw)}.AppendTo(nil))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the path of three hops", func() bool {
+		got, err := c.FlowPostcards(t.Context(), flow, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Samples) != 1 || !got.Samples[0].Complete {
+			return false
+		}
+		s := &got.Samples[0]
+		if len(s.Hops) != 3 || s.Hops[1].Switch != f.Node(middle).Name || s.LatencyNs < 5900 || s.LatencyNs > 6100 {
+			t.Fatalf("path %+v; want three hops through %s, about 6 µs in all", s, f.Node(middle).Name)
+		}
+		return true
+	})
 }

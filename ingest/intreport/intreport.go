@@ -13,7 +13,9 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/intreport"
+	"github.com/weft-telemetry/weft/wire/keyed"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -51,7 +53,7 @@ type Stats struct {
 	Restarts  uint64 `json:"restarts"`  // jumps of sequence numbers beyond the window
 
 	Reports     uint64 `json:"reports"`
-	Used        uint64 `json:"used"`         // decoded into a label or a mirror
+	Used        uint64 `json:"used"`         // decoded into a label, a mirror or a postcard
 	Other       uint64 `json:"other"`        // of a type that is not INT
 	Unknown     uint64 `json:"unknown"`      // of a node that is not a switch of the fabric
 	UnknownPort uint64 `json:"unknown_port"` // of a port that the switch has not
@@ -59,6 +61,7 @@ type Stats struct {
 
 	Labels      uint64 `json:"labels"`
 	Mirrors     uint64 `json:"mirrors"`
+	Postcards   uint64 `json:"postcards"`
 	Drops       uint64 `json:"drops"`        // reports of packets that a switch dropped
 	UnknownHops uint64 `json:"unknown_hops"` // hops of a stack that are not switches of the fabric, or not their ports
 	// Unsynced is the number of times that were more than a second off and were
@@ -67,11 +70,13 @@ type Stats struct {
 }
 
 // Output receives decoded reports in Weft's formats: the data of a label export,
-// and a mirror. Neither may be kept. Refused, if not nil, is called with what is refused
-// because of who sent it, or what it is about.
+// a mirror, and a postcard for keyed memory, unless Keyed is nil. None may be kept.
+// Refused, if not nil, is called with what is refused because of who sent it, or what it
+// is about.
 type Output struct {
 	Label   func(at model.Time, export []byte)
 	Mirror  func(at model.Time, m *mirror.Mirror)
+	Keyed   func(at model.Time, reports []dta.Report)
 	Refused func(from netip.Addr, why translate.Refusal, reports int)
 }
 
@@ -86,6 +91,7 @@ type Decoder struct {
 	mirror mirror.Mirror
 	data   []byte
 	made   []byte
+	cards  keyed.PostcardReports
 }
 
 // NewDecoder makes a decoder.
@@ -170,6 +176,9 @@ func (d *Decoder) handleReport(at model.Time, sw model.NodeID, rep *intreport.Re
 		used = true
 	}
 	if d.emitStack(at, frame) {
+		used = true
+	}
+	if frame != nil && rep.Flags&intreport.Dropped == 0 && d.emitPostcard(at, sw, &rep.Metadata, hopOf(&d.packet)) {
 		used = true
 	}
 	if !used {
@@ -264,6 +273,7 @@ func (d *Decoder) emitStack(at model.Time, frame []byte) (used bool) {
 			continue
 		}
 		used = d.emitLabel(at, sw, &hop.Metadata) || used
+		used = d.emitPostcard(at, sw, &hop.Metadata, stackHop(i, s.Len())) || used
 	}
 	return used
 }

@@ -1,12 +1,15 @@
 package intreport
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/intreport"
+	"github.com/weft-telemetry/weft/wire/keyed"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -107,4 +110,42 @@ func FuzzDatagram(f *testing.F) {
 			t.Fatalf("stats %+v do not add up", s)
 		}
 	})
+}
+
+// TestReportsBecomePostcards: a hop's latency and queue are found by the key of the flow,
+// at the place on the path that the TTL says. Reports that do not say it have no postcard.
+func TestReportsBecomePostcards(t *testing.T) {
+	now := model.TimeOf(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	var words [keyed.Parts]uint32
+	var got []dta.Report
+	d := decoder(t, Output{
+		Label: func(model.Time, []byte) {}, Mirror: func(model.Time, *mirror.Mirror) {},
+		Keyed: func(_ model.Time, reports []dta.Report) {
+			got = append(got, reports...)
+			for i := range reports {
+				words[i] = binary.BigEndian.Uint32(reports[i].Data)
+			}
+		},
+	})
+	at := now.Add(-time.Millisecond)
+	noLatency := sample(at)
+	noLatency.Bits &^= intreport.BitHopLatency
+	dropped := sample(at)
+	dropped.Flags = intreport.Dropped
+	far := sample(at)
+	far.Contents = append([]byte(nil), far.Contents...)
+	far.Contents[packet.EthernetSize+8] = 30 // more hops than a path of postcards has
+	d.HandleDatagram(now, sender, datagram(102, 5, sample(at), noLatency, dropped, far))
+	if len(got) != int(keyed.Parts) || d.Stats().Postcards != 1 {
+		t.Fatalf("%d reports of %d postcards, want %d of 1", len(got), d.Stats().Postcards, keyed.Parts)
+	}
+	flow := model.FlowKey{Src: model.Addr4(0x0a000001), Dst: model.Addr4(0x0a000002), SrcPort: 7, DstPort: 9, Proto: model.UDP}
+	var key keyed.PostcardKey
+	if err := key.Parse(got[0].Key); err != nil || key != keyed.NewPostcardKey(&flow, key.Lane) || got[0].Hop != 3 {
+		t.Errorf("key %+v of hop %d, %v; want one of %v, hop 3 for a TTL of 60", key, got[0].Hop, err, &flow)
+	}
+	card, ok := keyed.ParsePostcard(words, now)
+	if !ok || card.Switch != 2 || (card.Latency-1500).Abs() > 15 || card.Queue != 800 || at.Sub(card.Time).Abs() > keyed.TimeUnit {
+		t.Errorf("postcard %+v, %v; want switch 2, 1.5 µs, 800 bytes", card, ok)
+	}
 }

@@ -130,7 +130,7 @@ func (c *SourceConfig) NewDecoder(f *source.Fabric, out source.Output) (source.D
 	}
 	cfg.HasPort = func(sw model.NodeID, p model.PortID) bool { return int(p) <= switches[sw].Ports }
 	cfg.Sends = func(sw model.NodeID, from netip.Addr) bool { return switches[sw].SendsFrom(from) }
-	d, err := NewDecoder(cfg, Output{Label: out.Label, Mirror: out.Mirror, Refused: out.Refused})
+	d, err := NewDecoder(cfg, Output{Label: out.Label, Mirror: out.Mirror, Keyed: out.Keyed, Refused: out.Refused})
 	return sourceDecoder{d}, err
 }
 

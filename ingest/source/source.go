@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
@@ -107,10 +108,12 @@ type Switch struct {
 }
 
 // Output takes what reports contain, in Weft's formats: the data of a label
-// export, and a mirror. Neither may be kept.
+// export, a mirror, and reports for the collector's keyed memory. None may be kept.
 type Output struct {
 	Label  func(at model.Time, export []byte)
 	Mirror func(at model.Time, m *mirror.Mirror)
+	// Keyed is nil where there is no keyed memory, as in a replay.
+	Keyed func(at model.Time, reports []dta.Report)
 	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or
 	// what it is about. The Decoder counts it, too.
 	Refused func(from netip.Addr, why translate.Refusal, reports int)

@@ -6,7 +6,6 @@
 package postcard
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -75,8 +74,7 @@ type Program struct {
 	flow            uint64 // 32-bit hashes below it are chosen
 	packets, marked uint64
 	full            model.Time // when the burst is over, if nothing follows
-	keys            [keyed.Parts][keyed.Postcard6KeySize]byte
-	values          [keyed.Parts][4]byte
+	reports         keyed.PostcardReports
 	stats           Stats
 }
 
@@ -156,20 +154,14 @@ func (p *Program) spend(now model.Time) bool {
 	return true
 }
 
-// send reports the parts of a postcard. The last switch knows the length of the path.
+// send reports a postcard. The last switch knows the length of the path.
 func (p *Program) send(ev *inswitch.Event, hop uint8, hash uint32, act *inswitch.Actions) {
-	card := keyed.Postcard{Switch: p.dev.ID, Latency: ev.Latency, Queue: ev.DepthAtEnqueue, Time: ev.Now, Packet: uint8(hash / keyed.Lanes % 16)}
 	length := uint8(0)
 	if p.dev.Port(ev.Out).FacesHost {
 		length = hop + 1
 	}
-	key := keyed.NewPostcardKey(ev.Packet.Key, uint8(hash%keyed.Lanes))
-	for i, word := range card.Words() {
-		key.Part = keyed.Part(i)
-		binary.BigEndian.PutUint32(p.values[i][:], word)
-		act.Report(dta.Report{
-			Primitive: dta.Postcarding, Redundancy: keyed.PostcardCopies, Hop: hop, Path: length,
-			Key: key.AppendTo(p.keys[i][:0]), Data: p.values[i][:],
-		})
+	card := keyed.Postcard{Switch: p.dev.ID, Latency: ev.Latency, Queue: ev.DepthAtEnqueue, Time: ev.Now}
+	for _, r := range p.reports.Of(ev.Packet.Key, hash, hop, length, card) {
+		act.Report(r)
 	}
 }
