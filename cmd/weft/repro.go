@@ -103,7 +103,7 @@ Papers:
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes: under a minute per claim")
 	cmd.Flags().BoolVar(&f.broken, "break", false, "remove each mechanism that a claim names, and expect it to fail")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "keep outcomes in this file, and do not measure again what it has with the same seed, size and build")
-	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) to this directory")
+	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG), and a page with all claims (index.html), to this directory")
 	return cmd
 }
 
@@ -167,7 +167,7 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 			}
 		}
 		if len(entries) > 1 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s  %.1f s%s\n", name, shortVerdict(r), r.Seconds, ifKnown(known))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s  %.1f s%s\n", name, r.Verdict(), r.Seconds, ifKnown(known))
 		}
 		report.Claims = append(report.Claims, r)
 		if !r.Pass {
@@ -177,6 +177,12 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 			if err := printOutcome(cmd.OutOrStdout(), r); err != nil {
 				return err
 			}
+		}
+	}
+	if f.out != "" {
+		m := repro.Measurement{Conditions: f.conditions(), Machine: report.Machine, When: time.Now(), Claims: report.Claims}
+		if err := m.WritePage(f.out); err != nil {
+			return err
 		}
 	}
 	if a.format == "json" {
@@ -191,24 +197,22 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 	return err
 }
 
+// conditions are what outcomes depend on.
+func (f reproFlags) conditions() repro.Conditions {
+	b := readBuildInfo()
+	return repro.Conditions{Seed: f.seed, Quick: f.quick, Build: b.Version + " " + b.Commit}
+}
+
 // openJournal opens the file of outcomes; nil if there is none.
 func (f reproFlags) openJournal() (*repro.Journal, error) {
 	if f.resume == "" {
 		return nil, nil
 	}
-	b := readBuildInfo()
-	j, err := repro.OpenJournal(f.resume, repro.Conditions{Seed: f.seed, Quick: f.quick, Build: b.Version + " " + b.Commit})
+	j, err := repro.OpenJournal(f.resume, f.conditions())
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	return j, nil
-}
-
-func shortVerdict(r repro.Outcome) string {
-	if r.Pass {
-		return "PASS"
-	}
-	return "FAIL"
 }
 
 func ifKnown(known bool) string {
