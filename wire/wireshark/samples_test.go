@@ -17,6 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 	"github.com/weft-telemetry/weft/wire/poll"
 	"github.com/weft-telemetry/weft/wire/roce"
+	"github.com/weft-telemetry/weft/wire/sflow"
 )
 
 // sample is one frame and what tshark must find in it: fields as it names
@@ -33,6 +34,7 @@ func samples() []sample {
 	all = append(all, rdmaSamples()...)
 	all = append(all, reportSamples()...)
 	all = append(all, inBandSamples()...)
+	all = append(all, sflowSamples()...)
 	return append(all, mirrorSamples()...)
 }
 
@@ -291,6 +293,29 @@ func inBandSamples() []sample {
 			"weft.poll.src": "10.0.0.2", "weft.poll.dst": "10.1.0.3", "weft.poll.srcport": "49152", "weft.poll.dstport": "4791",
 		}},
 	}
+}
+
+// sflowSamples has one datagram with a sample of every kind. This tshark knows neither
+// drop notifications nor the records of queues, and steps over them.
+func sflowSamples() []sample {
+	h := sflow.Header{Agent: hostB, SubAgent: 2, Seq: 77, Uptime: 12345 * time.Millisecond, Samples: 3}
+	flow := sflow.Sample{
+		Kind: sflow.Flow, Seq: 9, Source: sflow.Source{Index: 5}, Rate: 256, Pool: 2560, In: sflow.Interface{Value: 5}, Out: sflow.Interface{Value: 6},
+		Has: sflow.HasPacket | sflow.HasSwitched, Packet: sflow.Packet{Protocol: sflow.HeaderEthernet, Length: 1522, Stripped: 4, Header: frame(tcp(hostA, hostB))},
+		Switched: sflow.Switched{InVLAN: 100, InPriority: 3, OutVLAN: 100, OutPriority: 3},
+	}
+	count := sflow.Sample{
+		Kind: sflow.Count, Seq: 4, Source: sflow.Source{Index: 5}, Has: sflow.HasPort | sflow.HasEthernet,
+		Port: sflow.IfCounters{IfIndex: 5, Speed: 100e9, InOctets: 1 << 40, OutDiscards: 12}, Ethernet: sflow.EthernetCounters{FCSErrors: 3},
+	}
+	drop := sflow.Sample{Kind: sflow.Drop, Seq: 1, Reason: sflow.NoBufferSpace, Has: sflow.HasPacket, Packet: flow.Packet}
+	b := drop.AppendTo(count.AppendTo(flow.AppendTo(h.AppendTo(nil))))
+	return []sample{{"sFlow", frame(udp(hostB, hostA, 6343, sflow.Port, b)), map[string]string{
+		"sflow_245.sub_agent_id": "2", "sflow_245.sequence_number": "77", "sflow_245.sysuptime": "12345", "sflow_245.numsamples": "3", "sflow_245.sampletype": "3,4,5",
+		"sflow.flow_sample.sampling_rate": "256", "sflow_245.header.frame_length": "1522", "sflow_245.ifindex": "5", "sflow_245.ifinoct": "1099511627776",
+		"sflow_245.ifoutdisc": "12", "sflow_245.dot3StatsFCSErrors": "3", "sflow.flow_sample.input_interface_value": "5", "sflow.flow_sample.output_interface_value": "6",
+		"tcp.dstport": "80",
+	}}}
 }
 
 func mirrorSamples() []sample {
