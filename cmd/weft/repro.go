@@ -25,6 +25,7 @@ type reproFlags struct {
 	out    string
 	broken bool
 	resume string
+	seeds  int
 }
 
 // options returns the options of one measurement, whose progress is shown after
@@ -62,6 +63,7 @@ Papers:
 		Example: `  weft repro list
   weft repro flowradar --quick
   weft repro everflow-consistent --quick --break
+  weft repro flowradar --quick --seeds 5
   weft repro all --quick --resume outcomes.jsonl
   weft repro all --out plots -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,6 +84,12 @@ Papers:
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if f.seeds < 1 || f.seeds > 1000 {
+				return usageError{fmt.Errorf("--seeds %d, want 1 to 1000", f.seeds)}
+			}
+			if f.seeds > 1 {
+				return a.measureSeeds(ctx, cmd, entries, f)
+			}
 			if f.broken && f.resume != "" {
 				return usageError{errors.New("--resume continues measurements of claims, want it without --break")}
 			}
@@ -100,6 +108,7 @@ Papers:
 	}
 	cmd.ValidArgs = append(cmd.ValidArgs, "list\tprint the claims", "all\tmeasure every claim")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed")
+	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "measure with this many seeds, from --seed on, and compare the verdicts")
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes: under a minute per claim")
 	cmd.Flags().BoolVar(&f.broken, "break", false, "remove each mechanism that a claim names, and expect it to fail")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "keep outcomes in this file, and do not measure again what it has with the same seed, size and build")
