@@ -181,6 +181,8 @@ type Controller struct {
 	requested map[evidenceRequest]model.Time
 	actions   map[uint64][]api.Action // by incident
 	closed    []uint64                // incidents whose requests and actions are still kept; oldest first
+
+	verifications []*verification // that are running
 }
 
 // Stats account for reports by kind.

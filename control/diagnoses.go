@@ -75,6 +75,7 @@ func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 	for i := range list {
 		v := &list[i]
+		c.setPollOutcome(v)
 		if v.Anomaly == anomaly.None {
 			c.notifyVerdict(v, nil)
 			continue
@@ -91,6 +92,18 @@ func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 		r := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].record
 		c.notifyVerdict(v, &r)
 		c.addEvidence(c.verdictEvidence(id, v))
+	}
+}
+
+// setPollOutcome notes a verdict as the result of the polls about its flow.
+func (c *Controller) setPollOutcome(v *diagnose.Verdict) {
+	target := v.Victim.String()
+	for id, list := range c.actions {
+		for i := range list {
+			if a := &list[i]; a.Kind == "poll" && a.Target == target {
+				c.setOutcome(id, "poll", v.Anomaly.String())
+			}
+		}
 	}
 }
 

@@ -101,10 +101,20 @@ func describeAction(a *api.Action) (text string) {
 	case "label-rate":
 		text = "raised the label rate of " + a.Target
 	}
-	if a.Outcome != "" {
-		text += ": " + a.Outcome
-	}
 	return text
+}
+
+// describeOutcome describes the result of an action for people.
+func describeOutcome(a *api.Action) string {
+	switch a.Kind {
+	case "mark":
+		return "marks: " + a.Outcome
+	case "probe":
+		return "probes like " + a.Target + ": " + a.Outcome
+	case "poll":
+		return "poll about " + a.Target + ": " + a.Outcome
+	}
+	return "labels: " + a.Outcome
 }
 
 // setOutcome notes the result of the newest action of a kind.
@@ -112,7 +122,8 @@ func (c *Controller) setOutcome(id uint64, kind, text string) {
 	list := c.actions[id]
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Kind == kind && list[i].Outcome == "" {
-			list[i].Outcome = text
+			at := c.wallTime(c.now)
+			list[i].Outcome, list[i].Answered = text, &at
 			c.correlator.MarkChanged(id)
 			return
 		}
@@ -131,7 +142,7 @@ const markedFlows = 4
 // markFlows has hosts mark some of the affected flows, so that every switch mirrors
 // them.
 func (c *Controller) markFlows(in *incident.Incident) *api.Action {
-	n := 0
+	var marked []model.FlowKey
 	for _, k := range in.Flows[:min(markedFlows, len(in.Flows))] {
 		id, ok := c.fabric.ByAddr(k.Src)
 		if !ok {
@@ -141,12 +152,23 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 		if c.traces.EnableDebug(hosts, text) != nil {
 			continue // marked already, or no host can mark it
 		}
-		n++
+		marked = append(marked, k)
 		c.scheduleAfter(markDuration, func() { _ = c.traces.DisableDebug(hosts, text) })
 	}
+	n := len(marked)
 	if n == 0 {
 		return nil
 	}
+	id, start := in.ID, c.now
+	c.scheduleAfter(markDuration+2*c.cfg.Traces.Trace.CloseAfter, func() {
+		traced := 0
+		for _, k := range marked {
+			if at, ok := c.tracedFlows[k]; ok && at >= start {
+				traced++
+			}
+		}
+		c.setOutcome(id, "mark", fmt.Sprintf("packets of %d of %s were traced", traced, plural.Count(n, "flow")))
+	})
 	return &api.Action{Kind: "mark", Target: plural.Count(n, "affected flow")}
 }
 
@@ -220,6 +242,8 @@ func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 func (c *Controller) pollFlow(in *incident.Incident) *api.Action {
 	for _, k := range in.Flows {
 		if c.devices.PollFlow(k) {
+			id := in.ID
+			c.scheduleAfter(c.cfg.VerdictTimeout, func() { c.setOutcome(id, "poll", "no verdict") })
 			return &api.Action{Kind: "poll", Target: k.String()}
 		}
 	}

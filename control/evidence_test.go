@@ -139,15 +139,22 @@ func TestDetourIsNoLoop(t *testing.T) {
 	}
 }
 
-// TestTimelineNamesEveryAction in order, with what is only suspected.
+// TestTimelineNamesEveryAction in order, with what is only suspected: what was learned
+// stands at the time at which it was known, not at that of the question.
 func TestTimelineNamesEveryAction(t *testing.T) {
 	c := evidenceBed(t)
 	ms := model.Time(time.Millisecond)
 	in := c.correlator.AddEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Text: "flows end"})
 	c.correlator.AddEvidence(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
-	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
+	c.actions[in.ID] = []api.Action{
+		{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow"}, {Time: c.wallTime(21 * ms), Kind: "poll", Target: "a flow"},
+	}
+	c.now = 45 * ms
+	c.setOutcome(in.ID, "probe", "blackhole")
 	b := c.incidentBody(in)
-	want := []string{"flows end", "sent probes like a flow: blackhole", "perhaps probes are lost"}
+	want := []string{
+		"flows end", "sent probes like a flow", "polled the switches about a flow", "perhaps probes are lost", "probes like a flow: blackhole",
+	}
 	if len(b.Timeline) != len(want) {
 		t.Fatalf("timeline %+v; want %q", b.Timeline, want)
 	}

@@ -36,6 +36,7 @@ func (w *balanceWindow) addSlot(s *flowwatch.Slot) {
 // processSlot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
+	c.countPassed(s)
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
 	for i := range s.Paths {
@@ -128,6 +129,9 @@ func (c *Controller) loopText(list []model.NodeID) string {
 // addEvidence adds evidence to its incident. Unconfirmed evidence opens none.
 func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	if e.Confirmed {
+		if in := c.addVerifyingEvidence(&e); in != nil {
+			return in
+		}
 		return c.correlator.AddEvidence(e)
 	}
 	return c.correlator.AddSupporting(e)

@@ -131,6 +131,9 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	for i := range c.actions[in.ID] {
 		a := &c.actions[in.ID][i]
 		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: a.Time, Kind: "action", Source: "controller", Text: describeAction(a)})
+		if a.Outcome != "" && a.Answered != nil {
+			b.Timeline = append(b.Timeline, api.TimelineEntry{Time: *a.Answered, Kind: "action", Source: "controller", Text: describeOutcome(a)})
+		}
 	}
 	slices.SortStableFunc(b.Timeline, func(x, y api.TimelineEntry) int { return x.Time.Compare(y.Time) })
 	for s := range anomaly.NumSources {
@@ -140,8 +143,11 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	}
 	if in.Closed {
 		text := "closed: no further evidence"
-		if in.MergedInto != 0 {
+		switch {
+		case in.MergedInto != 0:
 			text = "merged into " + b.MergedInto
+		case in.Verified:
+			text = "closed: verified"
 		}
 		last := c.wallTime(in.Last)
 		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {

@@ -137,9 +137,7 @@ func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
 	// Some sources report late: a switch CPU takes 80 ms to read its telemetry.
 	for _, in := range slices.Backward(c.remembered) {
 		if e.From <= in.Last && c.isAbout(in, e) {
-			if !in.changed {
-				c.closedChanges = append(c.closedChanges, in)
-			}
+			c.markChanged(in)
 			return in
 		}
 	}
@@ -314,12 +312,19 @@ func (c *Correlator) TakeChanged() (list []*Incident) {
 	return list
 }
 
-// MarkChanged has TakeChanged return an open incident once more: something
-// about it is new that the correlator does not know.
+// MarkChanged has TakeChanged return an incident once more: something about it is
+// new that the correlator does not know.
 func (c *Correlator) MarkChanged(id uint64) {
-	for _, in := range c.open {
-		in.changed = in.changed || in.ID == id
+	if in := c.Find(id); in != nil {
+		c.markChanged(in)
 	}
+}
+
+func (c *Correlator) markChanged(in *Incident) {
+	if in.Closed && !in.changed {
+		c.closedChanges = append(c.closedChanges, in)
+	}
+	in.changed = true
 }
 
 // OpenIncidents returns the open incidents, the oldest first.

@@ -15,6 +15,7 @@ type Incident struct {
 	Found      model.Time // first evidence
 	Last       model.Time // newest evidence of the cause; its consequences may continue
 	Closed     bool       // no evidence for QuietPeriod, or part of MergedInto
+	Verified   bool       // closed because a check showed that the fault is gone
 	MergedInto uint64     // the incident that absorbed it; 0: none
 
 	Cause     anomaly.Cause

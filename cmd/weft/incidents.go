@@ -40,6 +40,7 @@ prints a line for each incident that opens, changes or closes, until it is inter
   weft incidents i12 -o json
   weft incidents ack i12
   weft incidents mute i12 --for 2h --text 'optics are replaced'
+  weft incidents verify i12
   weft incidents --scenario examples/flow-faults.yaml`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
@@ -57,6 +58,7 @@ prints a line for each incident that opens, changes or closes, until it is inter
 	fl.StringVar(&f.query.Node, "node", "", "only incidents that involve this node")
 	f.completeIncidents(cmd)
 	cmd.AddCommand(a.incidentActionCommands()...)
+	cmd.AddCommand(a.verifyCommand())
 	return cmd
 }
 

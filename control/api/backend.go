@@ -59,6 +59,14 @@ type Prober interface {
 	Probes() []Probe // newest first
 }
 
+// Verifier checks whether the fault of an incident is still there. VerifyIncident
+// returns immediately; done is called once with the result, and must not block. An
+// incident whose fault is gone is closed, one whose fault is still there is opened
+// again.
+type Verifier interface {
+	VerifyIncident(ctx context.Context, d *IncidentDetail, done func(Verification)) (Verification, error)
+}
+
 // Marker sets debug marks. Every switch mirrors marked packets.
 type Marker interface {
 	SetMark(context.Context, MarkRequest) (Mark, error)

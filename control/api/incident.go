@@ -33,6 +33,7 @@ type IncidentDetail struct {
 	IncidentBody
 	OperatorActions []IncidentAction `json:"operator_actions" doc:"What operators did about it, oldest first"`
 	Runbook         []RunbookStep    `json:"runbook" doc:"What to do on which node, with the commands of its system"`
+	Verification    *Verification    `json:"verification,omitempty" doc:"The newest check whether the fault is still there, since the controller started"`
 }
 
 // IncidentBody is the Body of a record.Incident.
@@ -109,7 +110,9 @@ type Action struct {
 	Kind    string    `json:"kind" enum:"probe,mark,label-rate,poll,counter,other"`
 	Target  string    `json:"target"`
 	Outcome string    `json:"outcome,omitempty" doc:"Absent until known"`
-	Ref     string    `json:"ref,omitempty" doc:"Id of the probe, mark or diagnosis"`
+	// Answered is when the outcome was known.
+	Answered *time.Time `json:"answered,omitempty" doc:"When the outcome was known"`
+	Ref      string     `json:"ref,omitempty" doc:"Id of the probe, mark or diagnosis"`
 }
 
 // NewIncident returns a record's summary.
@@ -168,11 +171,20 @@ func (s *Server) incidentRoutes() {
 			if err != nil {
 				return IncidentDetail{}, err
 			}
-			d := IncidentDetail{Incident: NewIncident(r)}
-			if err := json.Unmarshal(r.Body, &d.IncidentBody); len(r.Body) > 0 && err != nil {
-				return d, fmt.Errorf("read body of incident %s: %w", r.ID, err)
+			d, err := newIncidentDetail(r)
+			if err != nil {
+				return d, err
 			}
-			d.Runbook = s.runbook(&d)
+			d.Runbook, d.Verification = s.runbook(&d), s.verifications.newest(d.ID)
 			return d, s.addOperatorActions(ctx, &d)
 		})
+}
+
+// newIncidentDetail returns what a record has.
+func newIncidentDetail(r *record.Incident) (IncidentDetail, error) {
+	d := IncidentDetail{Incident: NewIncident(r)}
+	if err := json.Unmarshal(r.Body, &d.IncidentBody); len(r.Body) > 0 && err != nil {
+		return d, fmt.Errorf("read body of incident %s: %w", r.ID, err)
+	}
+	return d, nil
 }

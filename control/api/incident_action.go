@@ -46,7 +46,7 @@ type IncidentActionRequest struct {
 // IncidentAction is what an operator did about an incident.
 type IncidentAction struct {
 	Time  time.Time  `json:"time"`
-	Kind  string     `json:"kind" enum:"ack,unack,mute,unmute,assign,comment"`
+	Kind  string     `json:"kind" enum:"ack,unack,mute,unmute,assign,comment,verify"`
 	Who   string     `json:"who"`
 	Text  string     `json:"text,omitempty"`
 	Until *time.Time `json:"until,omitempty" doc:"End of a mute"`

@@ -59,6 +59,8 @@ func calls(k *fake) []call {
 		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"mute"}`, 422},
 		{"act-on-incident", "POST", "/incidents/inc-0/actions", `{"kind":"verify","text":"forged"}`, 422},
 		{"act-on-incident", "POST", "/incidents/inc-77/actions", `{"kind":"ack"}`, 404},
+		{"verify-incident", "POST", "/incidents/inc-0/verify", "", 201},
+		{"verify-incident", "POST", "/incidents/inc-77/verify", "", 404},
 		{"list-diagnoses", "GET", "/diagnoses", "", 200},
 		{"list-diagnoses", "GET", "/diagnoses?flow=nonsense", "", 422},
 		{"get-diagnosis", "GET", "/diagnoses/d-0", "", 200},

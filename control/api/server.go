@@ -27,6 +27,7 @@ type Deps struct {
 	Records      Records
 	Hub          *EventHub
 	Prober       Prober
+	Verifier     Verifier
 	Marker       Marker
 	CounterAdmin CounterAdmin
 	Diagnoser    Diagnoser
@@ -77,6 +78,8 @@ type Server struct {
 	stateJSON encodedState
 	overview  overviewCache
 	coalescer coalescer
+
+	verifications verifications
 
 	mu     sync.Mutex
 	fabric *fabric
@@ -149,7 +152,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.verifyRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
 		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {

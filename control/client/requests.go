@@ -42,6 +42,12 @@ func (c *Client) ActOnIncident(ctx context.Context, id string, r api.IncidentAct
 	return callJSON[api.IncidentAction](ctx, c, "POST", "/incidents/"+url.PathEscape(id)+"/actions", nil, r)
 }
 
+// VerifyIncident starts a check whether the fault of an incident is still there. The
+// result is the verification of Incident.
+func (c *Client) VerifyIncident(ctx context.Context, id string) (api.Verification, error) {
+	return callJSON[api.Verification](ctx, c, "POST", "/incidents/"+url.PathEscape(id)+"/verify", nil, nil)
+}
+
 // Diagnoses lists verdicts about slow flows, newest first.
 func (c *Client) Diagnoses(ctx context.Context, q api.DiagnosesQuery) (api.Page[api.Diagnosis], error) {
 	return callJSON[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", queryParams(q), nil)

@@ -23,10 +23,11 @@ const (
 	Unmute  = "unmute" // before its end
 	Assign  = "assign" // Text is the assignee; empty: none
 	Comment = "comment"
+	Verify  = "verify" // Text is the result of a check of the fault
 )
 
 // Kinds returns all kinds.
-func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Comment} }
+func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Comment, Verify} }
 
 // Limits.
 const (
@@ -110,8 +111,8 @@ func check(a *record.IncidentAction) error {
 	switch {
 	case len(a.Text) > MaxText:
 		return bad("text of %d bytes, want at most %d", len(a.Text), MaxText)
-	case a.Kind == Comment && a.Text == "":
-		return bad("comment without text")
+	case (a.Kind == Comment || a.Kind == Verify) && a.Text == "":
+		return bad("%s without text", a.Kind)
 	case a.Kind == Assign && (len(a.Text) > maxName || strings.ContainsAny(a.Text, "\r\n\t")):
 		return bad("assignee %.20q, want a name of at most %d bytes in one line", a.Text, maxName)
 	case a.Kind == Mute && !a.Until.After(a.Time):
@@ -197,6 +198,8 @@ func Describe(a *record.IncidentAction) string {
 			return "assigned it to no one"
 		}
 		return "assigned it to " + a.Text
+	case Verify:
+		return "verified" + text
 	}
 	return a.Text
 }

@@ -334,6 +334,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/incidents/{id}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check whether the fault of an incident is still there, and close or reopen it */
+        post: operations["verify-incident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/marks": {
         parameters: {
             query?: never;
@@ -671,6 +688,11 @@ export interface components {
             why?: string;
         };
         Action: {
+            /**
+             * Format: date-time
+             * @description When the outcome was known
+             */
+            answered?: string;
             /** @enum {string} */
             kind: "probe" | "mark" | "label-rate" | "poll" | "counter" | "other";
             /** @description Absent until known */
@@ -1623,7 +1645,7 @@ export interface components {
         };
         IncidentAction: {
             /** @enum {string} */
-            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment";
+            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment" | "verify";
             text?: string;
             /** Format: date-time */
             time: string;
@@ -1716,6 +1738,8 @@ export interface components {
             traces: string[];
             /** Format: date-time */
             updated: string;
+            /** @description The newest check whether the fault is still there, since the controller started */
+            verification?: components["schemas"]["Verification"];
             victims: components["schemas"]["Participant"][];
         };
         Link: {
@@ -3035,6 +3059,27 @@ export interface components {
             about: string;
             command: string;
         };
+        Verification: {
+            /** Format: date-time */
+            begin: string;
+            /**
+             * Format: date-time
+             * @description Absent while it runs
+             */
+            end?: string;
+            /**
+             * @description Recovered: the fault is gone, and the incident closed; persists: it is still there, and the incident open; unknown: nothing shows it
+             * @enum {string}
+             */
+            outcome?: "recovered" | "persists" | "unknown";
+            /** @description Id of another incident that has the evidence of a fault that persists */
+            seen_as?: string;
+            /** @enum {string} */
+            state: "running" | "done";
+            /** @description What it does, or what it rests on */
+            text: string;
+            who: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -3888,6 +3933,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IncidentAction"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "verify-incident": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verification"];
                 };
             };
             /** @description Error */
