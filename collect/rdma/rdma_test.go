@@ -68,11 +68,13 @@ func connect(t testing.TB, size, window int, first roce.PSN) *pair {
 
 func (p *pair) reconnect(t testing.TB, now model.Time, first roce.PSN) {
 	t.Helper()
-	qp, err := p.res.Connect(here, p.req.Local(), first)
+	qp, err := p.res.Connect(Connection{Path: Path{there, here}, Remote: p.req.Local(), First: first})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.req.Connect(now, Path{here, there}, qp, first)
+	if err := p.req.Connect(now, Connection{Path: Path{here, there}, Remote: qp, First: first}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // carry delivers packets and answers without loss.
@@ -139,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := connect(t, 256, 64, 100)
 			pkt := roce.Packet{
-				BTH:     roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, DestQP: p.req.remote, PSN: 100, AckReq: true},
+				BTH:     roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, DestQP: p.req.conn.Remote, PSN: 100, AckReq: true},
 				RETH:    roce.RETH{VA: p.reg.Addr, RKey: p.reg.RKey, Length: 8},
 				Payload: bytes.Repeat([]byte{0xee}, 8),
 			}
@@ -188,7 +190,7 @@ func TestBadICRCAndWrongPeer(t *testing.T) {
 		t.Errorf("stats %+v; want %d with a bad ICRC, nothing written", st, len(pkt)-1)
 	}
 	other := netip.MustParseAddrPort("10.0.0.3:49152")
-	pkt2 := roce.Packet{BTH: roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, DestQP: p.req.remote, PSN: 100}, RETH: roce.RETH{VA: p.reg.Addr, RKey: p.reg.RKey}}
+	pkt2 := roce.Packet{BTH: roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, DestQP: p.req.conn.Remote, PSN: 100}, RETH: roce.RETH{VA: p.reg.Addr, RKey: p.reg.RKey}}
 	p.res.Handle(other, Path{other, there}.appendPacket(nil, &pkt2)[28:])
 	p.res.Handle(netip.MustParseAddrPort("[::1]:5"), pkt)
 	p.res.Handle(here, pkt[:10])
@@ -224,7 +226,7 @@ func TestFailedQueuePairNeedsANewConnection(t *testing.T) {
 func TestRequesterFailsWithoutResponder(t *testing.T) {
 	p := connect(t, 256, 64, 100)
 	p.req.cfg.Retries = 3
-	p.res.Disconnect(p.req.remote)
+	p.res.Disconnect(p.req.conn.Remote)
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
 	var now model.Time
 	for range 10 {
@@ -242,22 +244,37 @@ func TestRequesterFailsWithoutResponder(t *testing.T) {
 
 // TestEveryOperationOnce checks the guarantee of the connection on a path that
 // drops, duplicates and reorders in both directions: memory ends up as if each
-// operation had been executed once, in order.
+// operation had been executed once, in order, writes of several packets included,
+// and no more FETCH_ADDs were unanswered than the responder allows.
 func TestEveryOperationOnce(t *testing.T) {
+	const size, mtu = 2048, 256
 	rapid.Check(t, func(t *rapid.T) {
-		p := &pair{mem: make(bytesMemory, 64)}
+		p := &pair{mem: make(bytesMemory, size)}
 		p.res = NewResponder(there, rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed"))), nil)
 		p.reg = p.res.Register(p.mem)
 		cfg := DefaultRequesterConfig()
 		cfg.Window, cfg.Retries = 1<<rapid.IntRange(0, 6).Draw(t, "window"), 1<<30
 		p.req, _ = NewRequester(cfg, 9)
-		first := roce.PSN(rapid.Uint32Range(0, 1<<24-1).Draw(t, "psn"))
-		qp, err := p.res.Connect(here, 9, first)
+		c := Connection{
+			Path: Path{there, here}, Remote: 9, First: roce.PSN(rapid.Uint32Range(0, 1<<24-1).Draw(t, "psn")), MTU: mtu,
+			Atomics: rapid.IntRange(0, 3).Draw(t, "atomics"), AnyIdentification: rapid.Bool().Draw(t, "any identification"),
+		}
+		messages := 0
+		c.Receive = func(m []byte) {
+			if string(m) != fmt.Sprint("message ", messages) {
+				t.Fatalf("received %q; want message %d", m, messages)
+			}
+			messages++
+		}
+		qp, err := p.res.Connect(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.req.Connect(0, Path{here, there}, qp, first)
-		want := make(bytesMemory, 64)
+		c.Path, c.Remote = Path{here, there}, qp
+		if err := p.req.Connect(0, c); err != nil {
+			t.Fatal(err)
+		}
+		want := make(bytesMemory, size)
 		var now model.Time
 		var delayed, answers [][]byte
 		toResponder := func(pkt []byte) {
@@ -265,22 +282,32 @@ func TestEveryOperationOnce(t *testing.T) {
 				answers = append(answers, bytes.Clone(a))
 			}
 		}
-		ops := rapid.IntRange(1, 150).Draw(t, "ops")
+		ops, sends := rapid.IntRange(1, 150).Draw(t, "ops"), 0
 		lossy := true
 		for done := 0; done < ops || p.req.count > 0; {
 			for done < ops && p.req.WindowFree() > 0 && rapid.IntRange(0, 3).Draw(t, "more") > 0 {
 				at := uint64(rapid.IntRange(0, 7).Draw(t, "at")) * 8
-				if rapid.Bool().Draw(t, "add") {
+				switch rapid.IntRange(0, 4).Draw(t, "kind") {
+				case 0, 1:
 					p.req.FetchAdd(p.reg.Addr+at, p.reg.RKey, uint64(done+1))
 					want.FetchAdd(at, uint64(done+1))
-				} else {
-					data := bytes.Repeat([]byte{byte(done)}, rapid.IntRange(0, 8).Draw(t, "size"))
-					p.req.Write(p.reg.Addr+at, p.reg.RKey, data)
+				case 2:
+					p.req.Send([]byte(fmt.Sprint("message ", sends)))
+					sends++
+				default:
+					most := min(cfg.Window, p.req.WindowFree(), 5) * mtu
+					data := bytes.Repeat([]byte{byte(done)}, rapid.OneOf(rapid.IntRange(0, 8), rapid.IntRange(0, most)).Draw(t, "size"))
+					if !p.req.Write(p.reg.Addr+at, p.reg.RKey, data) {
+						t.Fatalf("write of %d bytes with %d packets free", len(data), p.req.WindowFree())
+					}
 					want.Write(at, data)
 				}
 				done++
 			}
 			for pkt := p.req.Next(now); pkt != nil; pkt = p.req.Next(now) {
+				if unanswered := addsIn(p.req); c.Atomics > 0 && unanswered > c.Atomics {
+					t.Fatalf("%d FETCH_ADDs are unanswered; want at most %d", unanswered, c.Atomics)
+				}
 				fate := 9
 				if lossy {
 					fate = rapid.IntRange(0, 9).Draw(t, "fate")
@@ -314,87 +341,27 @@ func TestEveryOperationOnce(t *testing.T) {
 			t.Fatalf("memory\n%x\nwant\n%x", p.mem, want)
 		}
 		st, rs := p.req.Stats(), p.res.Stats()
-		if st.Acked != uint64(ops) || st.Lost != 0 || rs.Writes+rs.Adds != uint64(ops) {
-			t.Fatalf("requester %+v, responder %+v; want %d operations", st, rs, ops)
+		if st.Acked != uint64(ops) || st.Lost != 0 || rs.Writes+rs.Adds+rs.Sends != uint64(ops) || messages != sends {
+			t.Fatalf("requester %+v, responder %+v, %d messages; want %d operations, %d messages", st, rs, messages, ops, sends)
 		}
 		refused := uint64(0)
 		for _, n := range rs.Refused {
 			refused += n
 		}
-		if rs.Packets != rs.Writes+rs.Adds+refused {
+		if rs.Packets != rs.Writes+rs.Adds+rs.Sends+rs.Parts+refused {
 			t.Fatalf("counts do not add up: %+v", rs)
 		}
 	})
 }
 
-// FuzzResponder handles packets with a valid CRC and arbitrary other fields:
-// memory panics on a write out of bounds (bytesMemory), and the bytes around the
-// region are unchanged.
-func FuzzResponder(f *testing.F) {
-	good := roce.Packet{BTH: roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey}, RETH: roce.RETH{Length: 8}, Payload: make([]byte, 8)}
-	f.Add(good.AppendTo(nil), uint64(0), uint8(0))
-	good.BTH.Opcode = roce.FetchAdd
-	f.Add(good.AppendTo(nil), uint64(248), uint8(3))
-	f.Fuzz(func(t *testing.T, body []byte, off uint64, fix uint8) {
-		if len(body) > 2000 {
-			return
+// addsIn counts the FETCH_ADDs among the packets sent.
+func addsIn(q *Requester) (n int) {
+	for i := range q.sent {
+		if q.opcodeAt(i) == roce.FetchAdd {
+			n++
 		}
-		all := make([]byte, 768)
-		res := NewResponder(there, rand.New(rand.NewPCG(1, 2)), nil)
-		reg := res.Register(bytesMemory(all[256:512:512]))
-		qp, err := res.Connect(here, 9, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body = bytes.Clone(body)
-		if len(body) >= roce.BTHSize+roce.RETHSize {
-			// Steer most inputs past the first checks.
-			if fix&1 == 0 {
-				copy(body[5:8], []byte{byte(qp >> 16), byte(qp >> 8), byte(qp)})
-				body[9], body[10], body[11] = 0, 0, 0
-			}
-			if fix&2 == 0 {
-				binary.BigEndian.PutUint64(body[12:], reg.Addr+off)
-				binary.BigEndian.PutUint32(body[20:], reg.RKey)
-			}
-		}
-		path := Path{here, there}
-		pkt := path.appendHeaders(nil, len(body)+roce.ICRCSize)
-		pkt = append(pkt, body...)
-		if pkt, err = roce.AppendICRC(pkt, pkt); err != nil {
-			return
-		}
-		res.Handle(here, pkt[path.headers():])
-		if !bytes.Equal(all[:256], make([]byte, 256)) || !bytes.Equal(all[512:], make([]byte, 256)) {
-			t.Fatalf("%x wrote outside of its region", body)
-		}
-	})
-}
-
-// FuzzRequester: only valid answers acknowledge packets.
-func FuzzRequester(f *testing.F) {
-	f.Add([]byte{0x11, 0, 0xff, 0xff, 0, 0, 0, 0x77, 0, 0, 0, 101, 0x1f, 0, 0, 1})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > 2000 {
-			return
-		}
-		p := connect(t, 256, 64, 100)
-		for range 5 {
-			p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
-			p.req.Next(0)
-		}
-		path := Path{there, here}
-		pkt := path.appendHeaders(nil, len(body)+roce.ICRCSize)
-		pkt = append(pkt, body...)
-		var err error
-		if pkt, err = roce.AppendICRC(pkt, pkt); err != nil {
-			return
-		}
-		p.req.Handle(0, there, pkt[path.headers():])
-		if st := p.req.Stats(); st.Acked+st.Lost+uint64(p.req.count) != 5 || p.req.sent > p.req.count {
-			t.Fatalf("after %x: %+v, %d wait, %d sent", body, st, p.req.count, p.req.sent)
-		}
-	})
+	}
+	return n
 }
 
 func TestAllocs(t *testing.T) {

@@ -9,32 +9,41 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// RequesterConfig configures the connection of a Requester.
+// RequesterConfig configures the connections of a Requester.
 type RequesterConfig struct {
 	Window  int           // maximum number of unacknowledged packets, at most 2^22
 	Timeout time.Duration // retransmit after this time without an acknowledgement
-	Retries int           // timeouts in a row before the connection fails
+	// Retries is the number of timeouts and PSN gaps in a row, without any packet
+	// acknowledged, before the connection fails.
+	Retries int
+	// RNRRetries is that of answers that the responder is not ready for a message. It
+	// says how long to wait each time, 10 µs to 655 ms.
+	RNRRetries int
+	MTU        int // largest Connection.MTU
 }
 
 // DefaultRequesterConfig has a window of 10 ms at a million packets per second,
 // and fails as a NIC does, after 7 retries.
 func DefaultRequesterConfig() RequesterConfig {
-	return RequesterConfig{Window: 8192, Timeout: 20 * time.Millisecond, Retries: 7}
+	return RequesterConfig{Window: 8192, Timeout: 20 * time.Millisecond, Retries: 7, RNRRetries: 7, MTU: MTU}
 }
 
 // RequesterStats account for one Requester, over all its connections.
-// Invariant: Writes + Adds = Acked + Lost + unacknowledged packets.
+// Invariant: Writes + Adds + Sends = Acked + Lost + unacknowledged operations.
 type RequesterStats struct {
 	Connections  uint64 `json:"connections"`
 	Writes       uint64 `json:"writes"`
 	Adds         uint64 `json:"adds"`
+	Sends        uint64 `json:"sends"`
 	Packets      uint64 `json:"packets"` // sent, including retransmissions
 	Acked        uint64 `json:"acked"`
 	Lost         uint64 `json:"lost"`        // unacknowledged when their connection ended, executed or not
 	WindowFull   uint64 `json:"window_full"` // refused: window full, or no connection
 	Timeouts     uint64 `json:"timeouts"`
 	SequenceNaks uint64 `json:"sequence_naks"` // PSN gaps that the responder reported
+	RNRNaks      uint64 `json:"rnr_naks"`      // answers that the responder was not ready
 	RemoteErrors uint64 `json:"remote_errors"` // fatal NAKs of the responder
+	GivenUp      uint64 `json:"given_up"`      // connections that failed after the last retry
 	Unexpected   uint64 `json:"unexpected"`    // answers that match no request
 }
 
@@ -47,19 +56,21 @@ const ackEvery = 64
 // are acknowledged, retransmits from a gap on, and fails the connection after
 // too many timeouts; then the owner reconnects. It allocates nothing.
 type Requester struct {
-	cfg     RequesterConfig
-	path    Path
-	local   roce.QPN
-	remote  roce.QPN
-	up      bool
-	first   roce.PSN // oldest unacknowledged packet
-	count   int      // packets from first on
-	sent    int      // those that were sent
-	ring    [][]byte // whole packets, at PSN modulo its length
-	scratch []byte
-	since   model.Time // of the last progress
-	tries   int
-	stats   RequesterStats
+	cfg      RequesterConfig
+	conn     Connection
+	local    roce.QPN
+	up       bool
+	first    roce.PSN // oldest unacknowledged packet
+	count    int      // packets from first on
+	sent     int      // those that were sent
+	adds     int      // FETCH_ADDs among those
+	ring     [][]byte // whole packets, at PSN modulo its length
+	scratch  []byte
+	since    model.Time // of the last progress
+	notReady model.Time // nothing is sent before: the responder was not ready
+	tries    int
+	rnrTries int
+	stats    RequesterStats
 }
 
 // NewRequester returns a Requester with the queue pair number that its answers
@@ -68,18 +79,22 @@ func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 	if cfg.Window < 1 || cfg.Window > 1<<22 || cfg.Window&(cfg.Window-1) != 0 {
 		return nil, fmt.Errorf("rdma: window of %d packets, want a power of two up to 2^22", cfg.Window)
 	}
-	if cfg.Timeout <= 0 || cfg.Retries < 0 {
-		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want a timeout above 0 and at least 0 retries",
-			cfg.Timeout, cfg.Retries)
+	if cfg.Timeout <= 0 || cfg.Retries < 0 || cfg.RNRRetries < 0 {
+		return nil, fmt.Errorf("rdma: timeout %v with %d retries and %d of a responder that is not ready, "+
+			"want a timeout above 0 and at least 0 retries", cfg.Timeout, cfg.Retries, cfg.RNRRetries)
+	}
+	if cfg.MTU < 256 || cfg.MTU > MaxMTU {
+		return nil, fmt.Errorf("rdma: MTU of %d, want 256 to %d", cfg.MTU, MaxMTU)
 	}
 	q := &Requester{cfg: cfg, local: local, ring: make([][]byte, cfg.Window)}
 	// One block; a slot holds the largest packet.
-	block := make([]byte, cfg.Window*(MTU+overhead))
+	slot := cfg.MTU + overhead
+	block := make([]byte, cfg.Window*slot)
 	for i := range q.ring {
-		q.ring[i] = block[: 0 : MTU+overhead]
-		block = block[MTU+overhead:]
+		q.ring[i] = block[:0:slot]
+		block = block[slot:]
 	}
-	q.scratch = make([]byte, 0, MTU+overhead)
+	q.scratch = make([]byte, 0, slot)
 	return q, nil
 }
 
@@ -88,16 +103,40 @@ func (q *Requester) Local() roce.QPN { return q.local }
 
 // Connect begins a connection. Unacknowledged packets of an earlier one are lost:
 // they may have been executed or not, and an addition must not be executed twice.
-func (q *Requester) Connect(now model.Time, path Path, remote roce.QPN, first roce.PSN) {
+func (q *Requester) Connect(now model.Time, c Connection) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.mtu() > q.cfg.MTU {
+		return fmt.Errorf("rdma: MTU of %d, want at most %d", c.mtu(), q.cfg.MTU)
+	}
 	q.Disconnect()
 	q.stats.Connections++
-	q.path, q.remote, q.first, q.up, q.since, q.tries = path, remote, first.Add(0), true, now, 0
+	q.conn, q.first, q.up, q.since, q.notReady = c, c.First.Add(0), true, now, now
+	q.tries, q.rnrTries = 0, 0
+	return nil
 }
 
 // Disconnect ends the connection.
 func (q *Requester) Disconnect() {
-	q.stats.Lost += uint64(q.count)
-	q.up, q.count, q.sent = false, 0, 0
+	q.stats.Lost += uint64(q.operations(q.count))
+	q.up, q.count, q.sent, q.adds = false, 0, 0, 0
+}
+
+// operations returns the number of operations that end within the n oldest
+// packets.
+func (q *Requester) operations(n int) (ended int) {
+	for i := range n {
+		if op := q.opcodeAt(i); op != roce.WriteFirst && op != roce.WriteMiddle {
+			ended++
+		}
+	}
+	return ended
+}
+
+// opcodeAt returns the opcode of the i-th unacknowledged packet.
+func (q *Requester) opcodeAt(i int) roce.Opcode {
+	return roce.Opcode((*q.packetAt(i))[q.conn.Path.headers()])
 }
 
 // Connected reports whether the connection is up.
@@ -114,46 +153,6 @@ func (q *Requester) WindowFree() int {
 // Stats returns the present counts.
 func (q *Requester) Stats() RequesterStats { return q.stats }
 
-// Write stores at most MTU bytes at an address. It reports whether the window had
-// a free slot.
-func (q *Requester) Write(va uint64, key uint32, data []byte) bool {
-	return q.write(roce.WriteOnly, va, key, data, 0)
-}
-
-// WriteImm is Write with data for the collector's program.
-func (q *Requester) WriteImm(va uint64, key uint32, data []byte, imm roce.ImmDt) bool {
-	return q.write(roce.WriteOnlyImm, va, key, data, imm)
-}
-
-func (q *Requester) write(op roce.Opcode, va uint64, key uint32, data []byte, imm roce.ImmDt) bool {
-	if len(data) > MTU {
-		panic(fmt.Sprintf("rdma: write of %d bytes, want at most %d", len(data), MTU))
-	}
-	p := roce.Packet{RETH: roce.RETH{VA: va, RKey: key, Length: uint32(len(data))}, Imm: imm, Payload: data}
-	p.BTH.Opcode = op
-	if pad := -len(data) & 3; pad != 0 {
-		p.BTH.PadCount = uint8(pad)
-		q.scratch = append(append(q.scratch[:0], data...), 0, 0, 0)
-		p.Payload = q.scratch[:len(data)+pad]
-	}
-	if !q.enqueue(&p) {
-		return false
-	}
-	q.stats.Writes++
-	return true
-}
-
-// FetchAdd adds to the aligned word at an address. It reports like Write.
-func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
-	p := roce.Packet{Atomic: roce.AtomicETH{VA: va, RKey: key, SwapAdd: delta}}
-	p.BTH.Opcode = roce.FetchAdd
-	if !q.enqueue(&p) {
-		return false
-	}
-	q.stats.Adds++
-	return true
-}
-
 // enqueue adds a packet to the ring.
 func (q *Requester) enqueue(p *roce.Packet) bool {
 	if q.WindowFree() == 0 {
@@ -161,10 +160,10 @@ func (q *Requester) enqueue(p *roce.Packet) bool {
 		return false
 	}
 	p.BTH.PSN = q.first.Add(q.count)
-	p.BTH.MigReq, p.BTH.PKey, p.BTH.DestQP = true, roce.DefaultPKey, q.remote
+	p.BTH.MigReq, p.BTH.PKey, p.BTH.DestQP = true, roce.DefaultPKey, q.conn.Remote
 	p.BTH.AckReq = p.BTH.PSN%ackEvery == ackEvery-1
 	at := q.packetAt(q.count)
-	*at = q.path.appendPacket((*at)[:0], p)
+	*at = q.conn.Path.appendPacket((*at)[:0], p)
 	q.count++
 	return true
 }
@@ -177,8 +176,14 @@ func (q *Requester) packetAt(i int) *[]byte { return &q.ring[int(q.first.Add(i))
 // until an answer is handled. The last packet of a burst requests an
 // acknowledgement.
 func (q *Requester) Next(now model.Time) []byte {
-	if q.sent == q.count {
+	if q.sent == q.count || now < q.notReady {
 		return nil
+	}
+	if q.opcodeAt(q.sent) == roce.FetchAdd {
+		if q.conn.Atomics > 0 && q.adds == q.conn.Atomics {
+			return nil // each is answered, so space follows
+		}
+		q.adds++
 	}
 	if q.sent == 0 {
 		q.since = now
@@ -189,7 +194,7 @@ func (q *Requester) Next(now model.Time) []byte {
 	if q.sent == q.count {
 		pkt = q.requestAck(pkt)
 	}
-	return pkt[q.path.headers():]
+	return pkt[q.conn.Path.headers():]
 }
 
 // ackReqAt is the offset of the AckReq bit in the base transport header.
@@ -197,7 +202,7 @@ const ackReqAt = 8
 
 // requestAck sets AckReq in a packet of the ring.
 func (q *Requester) requestAck(pkt []byte) []byte {
-	body := q.path.headers()
+	body := q.conn.Path.headers()
 	if pkt[body+ackReqAt]&0x80 != 0 {
 		return pkt
 	}
@@ -210,15 +215,16 @@ func (q *Requester) requestAck(pkt []byte) []byte {
 	return pkt
 }
 
-// Handle processes the UDP payload of an answer.
+// Handle processes the UDP payload of an answer. It may come from any port: the
+// other end chooses one to spread connections over equal paths.
 func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) {
 	var p roce.Packet
-	if !q.up || from != q.path.Dst || len(payload) < roce.ICRCSize {
+	if !q.up || from.Addr() != q.conn.Path.Dst.Addr() || len(payload) < roce.ICRCSize {
 		q.stats.Unexpected++
 		return
 	}
 	var err error
-	if q.scratch, err = (Path{from, q.path.Src}).check(q.scratch, payload); err != nil {
+	if q.scratch, err = (Path{from, q.conn.Path.Src}).check(q.scratch, payload, q.conn.AnyIdentification); err != nil {
 		q.stats.Unexpected++
 		return
 	}
@@ -236,17 +242,21 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 		} else if d >= 0 {
 			q.acknowledge(now, d+1)
 		}
+	case d < 0 || d > q.count:
+		q.stats.Unexpected++
 	case s == roce.NakSequence:
-		if d < 0 || d > q.count {
-			q.stats.Unexpected++
-			return
-		}
 		q.stats.SequenceNaks++
 		q.acknowledge(now, d)
-		q.sent = 0
+		if q.sent == 0 || q.retry(d, &q.tries, q.cfg.Retries) {
+			q.sendAgain(now)
+		}
 	case s.IsRNR():
-		q.acknowledge(now, max(0, min(d, q.count)))
-		q.sent = 0
+		q.stats.RNRNaks++
+		q.acknowledge(now, d)
+		if q.retry(d, &q.rnrTries, q.cfg.RNRRetries) {
+			q.sendAgain(now)
+			q.notReady = now.Add(s.Delay())
+		}
 	default:
 		q.stats.RemoteErrors++
 		q.Disconnect()
@@ -255,14 +265,37 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 
 // acknowledge removes the n oldest packets.
 func (q *Requester) acknowledge(now model.Time, n int) {
-	q.stats.Acked += uint64(n)
+	if n == 0 {
+		return
+	}
+	q.stats.Acked += uint64(q.operations(n))
+	for i := range min(n, q.sent) {
+		if q.opcodeAt(i) == roce.FetchAdd {
+			q.adds--
+		}
+	}
 	q.first = q.first.Add(n)
 	q.count -= n
 	q.sent = max(0, q.sent-n)
-	if n > 0 {
-		q.since, q.tries = now, 0
-	}
+	q.since, q.tries, q.rnrTries = now, 0, 0
 }
+
+// retry counts a retry that follows no progress: no acknowledged packet. It
+// reports whether there may be one more; if not, the connection fails.
+func (q *Requester) retry(progress int, tries *int, limit int) bool {
+	if progress == 0 {
+		*tries++
+	}
+	if *tries <= limit {
+		return true
+	}
+	q.stats.GivenUp++
+	q.Disconnect()
+	return false
+}
+
+// sendAgain begins again with the oldest packet.
+func (q *Requester) sendAgain(now model.Time) { q.since, q.sent, q.adds = now, 0, 0 }
 
 // Tick retransmits from the oldest packet after the timeout, and fails the
 // connection after the last retry.
@@ -271,12 +304,10 @@ func (q *Requester) Tick(now model.Time) {
 		return
 	}
 	q.stats.Timeouts++
-	if q.tries++; q.tries > q.cfg.Retries {
-		q.Disconnect()
-		return
+	if q.retry(0, &q.tries, q.cfg.Retries) {
+		q.sendAgain(now)
 	}
-	q.since, q.sent = now, 0
 }
 
 // Peer is the destination of packets.
-func (q *Requester) Peer() netip.AddrPort { return q.path.Dst }
+func (q *Requester) Peer() netip.AddrPort { return q.conn.Path.Dst }

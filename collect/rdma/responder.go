@@ -17,49 +17,14 @@ type Memory interface {
 	Size() int64
 }
 
-// Refusal is the reason why a packet was not executed.
-type Refusal uint8
-
-// The refusals.
-const (
-	Truncated    Refusal = iota // ends inside a header
-	BadICRC                     // wrong invariant CRC
-	BadVersion                  // transport header version, or partition
-	UnknownQP                   // no such queue pair
-	WrongPeer                   // not from the queue pair's peer
-	QPInError                   // the queue pair is in the error state
-	BadOpcode                   // unsupported operation
-	PSNGap                      // a packet before it is missing
-	DuplicatePSN                // already executed; acknowledged again
-	BadRKey                     // unknown R_Key
-	OutOfBounds                 // outside the region
-	Misaligned                  // an atomic operation not on a whole word
-	BadLength                   // header and payload do not agree
-	refusals
-)
-
-var refusalNames = [refusals]string{
-	"truncated", "bad ICRC", "bad version", "unknown QP", "wrong peer", "QP in error state", "unsupported opcode",
-	"PSN gap", "duplicate PSN", "invalid R_Key", "out of bounds", "misaligned", "length mismatch",
-}
-
-// String names the refusal.
-func (r Refusal) String() string { return refusalNames[r] }
-
-// Refusals returns all reasons.
-func Refusals() (all []Refusal) {
-	for r := range refusals {
-		all = append(all, r)
-	}
-	return all
-}
-
 // ResponderStats account for every packet.
-// Invariant: Packets = Writes + Adds + all of Refused.
+// Invariant: Packets = Writes + Adds + Sends + Parts + all of Refused.
 type ResponderStats struct {
 	Packets uint64           `json:"packets"`
 	Writes  uint64           `json:"writes"`
 	Adds    uint64           `json:"adds"`
+	Sends   uint64           `json:"sends"` // messages for the program
+	Parts   uint64           `json:"parts"` // packets of a write that is not complete with them
 	Bytes   uint64           `json:"bytes"` // written
 	Acks    uint64           `json:"acks"`
 	Naks    uint64           `json:"naks"`
@@ -78,19 +43,27 @@ type registered struct {
 	mem Memory
 }
 
-// queuePair is the receive half of a queue pair. There is no send half, because
-// translators are not written to.
+// queuePair is the receive half of a queue pair: a Requester may be the other.
 type queuePair struct {
-	local, remote roce.QPN
-	peer          netip.AddrPort // the requester; answers go to its port
-	expected      roce.PSN
-	done          uint32 // messages completed, 24 bits
-	failed        bool
-	nakked        bool // a NAK was sent for the current gap
+	Connection
+	mtu      int
+	expected roce.PSN
+	done     uint32 // messages completed, 24 bits
+	failed   bool
+	nakked   bool // a NAK was sent for the current gap
+	packets  uint64
+	rest     pendingWrite
 
 	// Results of the latest atomic operations, for retransmitted requests.
-	results [maxAtomicResults]atomicResult
+	results [MaxAtomics]atomicResult
 	next    int
+}
+
+// pendingWrite is the rest of a write of several packets.
+type pendingWrite struct {
+	mem Memory // nil: none is pending
+	off uint64
+	n   uint64
 }
 
 type atomicResult struct {
@@ -99,9 +72,10 @@ type atomicResult struct {
 	was   uint64
 }
 
-// maxAtomicResults is the number of results that a queue pair keeps: the number
-// of outstanding atomic operations of common NICs.
-const maxAtomicResults = 16
+// MaxAtomics is the number of results that a queue pair keeps: the number of
+// outstanding atomic operations of common NICs. A peer that needs the results, as
+// Weft does not, may have as many unanswered.
+const MaxAtomics = 16
 
 // Responder executes requests on registered memory. It is for one goroutine,
 // and allocates nothing but for connections.
@@ -113,6 +87,7 @@ type Responder struct {
 	random  *rand.Rand
 	scratch []byte
 	packet  roce.Packet
+	to      netip.AddrPort
 	stats   ResponderStats
 	// notify is called with immediate data.
 	notify func(roce.ImmDt)
@@ -122,7 +97,7 @@ type Responder struct {
 // of queue pairs are drawn from random, so that those of an earlier process are
 // not valid by chance. notify, which may be nil, is called with immediate data.
 func NewResponder(local netip.AddrPort, random *rand.Rand, notify func(roce.ImmDt)) *Responder {
-	return &Responder{local: local, queues: map[roce.QPN]*queuePair{}, random: random, scratch: make([]byte, 0, 4096), notify: notify}
+	return &Responder{local: local, queues: map[roce.QPN]*queuePair{}, random: random, scratch: make([]byte, 0, MaxMTU+overhead), notify: notify}
 }
 
 // Register registers memory for remote writes.
@@ -147,18 +122,21 @@ func (r *Responder) lookupRegion(key uint32) *registered {
 	return nil
 }
 
-// Connect makes a queue pair for a peer and returns its number. The first PSN of
-// answers is the requester's.
-func (r *Responder) Connect(peer netip.AddrPort, remote roce.QPN, first roce.PSN) (roce.QPN, error) {
-	if peer.Addr().Is4() != r.local.Addr().Is4() {
-		return 0, fmt.Errorf("rdma: peer %v of %v, want the same family", peer, r.local)
+// Connect makes a queue pair for a peer and returns its number. The peer's packets
+// come from the address of c.Path.Dst, from any port; answers go to its port.
+func (r *Responder) Connect(c Connection) (roce.QPN, error) {
+	c.Path.Src = r.local
+	if err := c.check(); err != nil {
+		return 0, err
 	}
-	q := &queuePair{remote: remote, peer: peer, expected: first.Add(0)}
-	for q.local < 2 || r.queues[q.local] != nil { // 0 and 1 are reserved by InfiniBand
-		q.local = roce.QPN(r.random.Uint32() & (1<<24 - 1))
+	if c.Local != 0 && r.queues[c.Local] != nil {
+		return 0, fmt.Errorf("rdma: queue pair %#x exists", c.Local)
 	}
-	r.queues[q.local] = q
-	return q.local, nil
+	for c.Local < 2 || r.queues[c.Local] != nil { // 0 and 1 are reserved by InfiniBand
+		c.Local = roce.QPN(r.random.Uint32() & (1<<24 - 1))
+	}
+	r.queues[c.Local] = &queuePair{Connection: c, mtu: c.mtu(), expected: c.First.Add(0)}
+	return c.Local, nil
 }
 
 // Disconnect destroys a queue pair: its later packets are not executed.
@@ -167,14 +145,25 @@ func (r *Responder) Disconnect(qp roce.QPN) {
 	r.last = nil
 }
 
+// Packets is the number of packets that a queue pair received from its peer.
+func (r *Responder) Packets(qp roce.QPN) uint64 {
+	if q := r.queues[qp]; q != nil {
+		return q.packets
+	}
+	return 0
+}
+
 // QueuePairs is the number of queue pairs.
 func (r *Responder) QueuePairs() int { return len(r.queues) }
 
 // Stats returns the present counts.
 func (r *Responder) Stats() ResponderStats { return r.stats }
 
+// AnswerTo is the destination of the answer that Handle returned last.
+func (r *Responder) AnswerTo() netip.AddrPort { return r.to }
+
 // Handle processes the UDP payload of a packet and returns the payload of the
-// answer, or nil. The answer is valid until the next call.
+// answer to AnswerTo, or nil. The answer is valid until the next call.
 func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
 	r.stats.Packets++
 	p := &r.packet
@@ -184,8 +173,9 @@ func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
 	if from.Addr().Is4() != r.local.Addr().Is4() {
 		return r.refuse(WrongPeer)
 	}
+	q := r.queueOf(payload)
 	var err error
-	if r.scratch, err = (Path{from, r.local}).check(r.scratch, payload); err != nil {
+	if r.scratch, err = (Path{from, r.local}).check(r.scratch, payload, q != nil && q.AnyIdentification); err != nil {
 		return r.refuse(BadICRC)
 	}
 	if _, err := p.Parse(payload[:len(payload)-roce.ICRCSize]); err != nil {
@@ -194,20 +184,28 @@ func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
 	if p.BTH.Version != 0 || p.BTH.PKey != roce.DefaultPKey {
 		return r.refuse(BadVersion)
 	}
-	q := r.last
-	if q == nil || q.local != p.BTH.DestQP {
-		if q = r.queues[p.BTH.DestQP]; q == nil {
-			return r.refuse(UnknownQP)
-		}
-		r.last = q
+	if q == nil {
+		return r.refuse(UnknownQP)
 	}
-	if q.peer != from {
+	if q.Path.Dst.Addr() != from.Addr() {
 		return r.refuse(WrongPeer)
 	}
 	if q.failed {
 		return r.refuse(QPInError)
 	}
+	q.packets++
+	r.last = q
 	return r.execute(q, p)
+}
+
+// queueOf returns the queue pair that a packet names, or nil. How its CRC is
+// checked depends on it.
+func (r *Responder) queueOf(payload []byte) *queuePair {
+	qp := roce.QPN(payload[5])<<16 | roce.QPN(payload[6])<<8 | roce.QPN(payload[7])
+	if r.last != nil && r.last.Local == qp {
+		return r.last
+	}
+	return r.queues[qp]
 }
 
 func (r *Responder) refuse(why Refusal) []byte {
@@ -230,36 +228,55 @@ func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 		q.nakked = true
 		return r.answer(q, q.expected, roce.AETH{Syndrome: roce.NakSequence, MSN: q.done}, nil)
 	}
-	switch p.BTH.Opcode {
-	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
-	default:
-		return r.failQueuePair(q, p, BadOpcode, roce.NakRequest)
-	}
-	var was uint64
-	if p.BTH.Opcode == roce.FetchAdd {
-		var why Refusal
-		var ok bool
-		if was, why, ok = r.fetchAdd(p); !ok {
-			return r.failQueuePair(q, p, why, roce.NakAccess)
-		}
-		q.results[q.next] = atomicResult{p.BTH.PSN, true, was}
-		q.next = (q.next + 1) % maxAtomicResults
-	} else if why, ok := r.write(p); !ok {
-		return r.failQueuePair(q, p, why, roce.NakAccess)
+	why, nak, was := r.perform(q, p)
+	if nak != roce.AckNoCredit {
+		return r.failQueuePair(q, p, why, nak)
 	}
 	q.expected = q.expected.Add(1)
-	q.done = (q.done + 1) & (1<<24 - 1)
 	q.nakked = false
-	if p.BTH.Opcode == roce.WriteOnlyImm && r.notify != nil {
-		r.notify(p.Imm)
+	if q.rest.mem == nil { // the packet ended its message
+		q.done = (q.done + 1) & (1<<24 - 1)
 	}
-	if p.BTH.Opcode == roce.FetchAdd {
-		return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, &was)
+	switch op := p.BTH.Opcode; {
+	case op == roce.FetchAdd:
+		return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: nak, MSN: q.done}, &was)
+	case (op == roce.WriteOnlyImm || op == roce.WriteLastImm) && r.notify != nil:
+		r.notify(p.Imm)
 	}
 	if !p.BTH.AckReq {
 		return nil
 	}
-	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, nil)
+	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: nak, MSN: q.done}, nil)
+}
+
+// perform executes a packet that has the expected PSN. It returns AckNoCredit, or
+// the NAK that refuses it and why.
+func (r *Responder) perform(q *queuePair, p *roce.Packet) (why Refusal, nak roce.Syndrome, was uint64) {
+	ok := false
+	pending := q.rest.mem != nil
+	switch op := p.BTH.Opcode; {
+	case op == roce.FetchAdd && !pending:
+		if was, why, ok = r.fetchAdd(p); ok {
+			q.results[q.next] = atomicResult{p.BTH.PSN, true, was}
+			q.next = (q.next + 1) % MaxAtomics
+		}
+	case (op == roce.WriteOnly || op == roce.WriteOnlyImm || op == roce.WriteFirst) && !pending:
+		why, ok = r.beginWrite(q, p)
+	case (op == roce.WriteMiddle || op == roce.WriteLast || op == roce.WriteLastImm) && pending:
+		why, ok = r.continueWrite(q, p, op != roce.WriteMiddle)
+	case op == roce.SendOnly && !pending && q.Receive != nil:
+		if ok = len(p.Data()) <= q.mtu && len(p.Payload)%4 == 0; !ok {
+			return BadLength, roce.NakRequest, 0
+		}
+		r.stats.Sends++
+		q.Receive(p.Data())
+	default:
+		return BadOpcode, roce.NakRequest, 0
+	}
+	if !ok {
+		return why, roce.NakAccess, 0
+	}
+	return 0, roce.AckNoCredit, was
 }
 
 // answerDuplicate answers a packet that was executed before. Executing it again
@@ -300,20 +317,48 @@ func (r *Responder) locate(va uint64, key uint32, n uint64) (m Memory, off uint6
 	return at.mem, va - at.Addr, 0, true
 }
 
-func (r *Responder) write(p *roce.Packet) (Refusal, bool) {
-	data := p.Data()
-	if uint64(p.RETH.Length) != uint64(len(data)) || len(data) > MTU || len(p.Payload)%4 != 0 {
+// beginWrite executes the first packet of a write, which may be its only one.
+// The whole message must be within the region.
+func (r *Responder) beginWrite(q *queuePair, p *roce.Packet) (Refusal, bool) {
+	data, length := p.Data(), uint64(p.RETH.Length)
+	if p.BTH.Opcode == roce.WriteFirst {
+		if len(data) != q.mtu || p.BTH.PadCount != 0 || length <= uint64(q.mtu) {
+			return BadLength, false
+		}
+	} else if length != uint64(len(data)) || len(data) > q.mtu || len(p.Payload)%4 != 0 {
 		return BadLength, false
 	}
-	m, off, why, ok := r.locate(p.RETH.VA, p.RETH.RKey, uint64(len(data)))
+	m, off, why, ok := r.locate(p.RETH.VA, p.RETH.RKey, length)
 	if !ok {
 		return why, false
 	}
-	if m.Write(off, data) != nil {
+	return r.store(q, pendingWrite{m, off, length}, data)
+}
+
+// continueWrite executes another packet of a write.
+func (r *Responder) continueWrite(q *queuePair, p *roce.Packet, last bool) (Refusal, bool) {
+	data := p.Data()
+	n := uint64(len(data))
+	if last && (n != q.rest.n || n > uint64(q.mtu) || len(p.Payload)%4 != 0) ||
+		!last && (n != uint64(q.mtu) || n >= q.rest.n || p.BTH.PadCount != 0) {
+		return BadLength, false
+	}
+	return r.store(q, q.rest, data)
+}
+
+// store writes the data of a packet, and what remains of the write to q.
+func (r *Responder) store(q *queuePair, w pendingWrite, data []byte) (Refusal, bool) {
+	if w.mem.Write(w.off, data) != nil {
 		return OutOfBounds, false
 	}
-	r.stats.Writes++
 	r.stats.Bytes += uint64(len(data))
+	q.rest = pendingWrite{}
+	if n := uint64(len(data)); n < w.n {
+		q.rest = pendingWrite{w.mem, w.off + n, w.n - n}
+		r.stats.Parts++
+	} else {
+		r.stats.Writes++
+	}
 	return 0, true
 }
 
@@ -345,14 +390,14 @@ func (r *Responder) answer(q *queuePair, psn roce.PSN, a roce.AETH, was *uint64)
 		r.stats.Naks++
 	}
 	pkt := roce.Packet{
-		BTH:  roce.BTH{Opcode: roce.Acknowledge, MigReq: true, PKey: roce.DefaultPKey, DestQP: q.remote, PSN: psn},
+		BTH:  roce.BTH{Opcode: roce.Acknowledge, MigReq: true, PKey: roce.DefaultPKey, DestQP: q.Remote, PSN: psn},
 		AETH: a,
 	}
 	if was != nil {
 		pkt.BTH.Opcode = roce.AtomicAcknowledge
 		pkt.AtomicAck = roce.AtomicAckETH(*was)
 	}
-	path := Path{r.local, q.peer}
-	r.scratch = path.appendPacket(r.scratch[:0], &pkt)
-	return r.scratch[path.headers():]
+	r.to = q.Path.Dst
+	r.scratch = q.Path.appendPacket(r.scratch[:0], &pkt)
+	return r.scratch[q.Path.headers():]
 }

@@ -72,16 +72,8 @@ func EncodeImmediate(p dta.Primitive, where uint64) roce.ImmDt {
 	return roce.ImmDt(uint32(p)<<28 | uint32(where)&(1<<28-1))
 }
 
-// write writes data at an offset of a region, in one or more packets. The last
-// one carries imm, unless it is 0.
+// write writes data at an offset of a region, with immediate data unless it is 0.
 func (o *RDMAWriter) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) bool {
-	for len(data) > rdma.MTU {
-		if !o.req.Write(r.Addr+off, r.RKey, data[:rdma.MTU]) {
-			return false
-		}
-		off += rdma.MTU
-		data = data[rdma.MTU:]
-	}
 	if imm != 0 {
 		return o.req.WriteImm(r.Addr+off, r.RKey, data, imm)
 	}
@@ -180,7 +172,7 @@ func (o *RDMAWriter) WritePath(path *Path) {
 // nothing is written.
 func (o *RDMAWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	i, n := o.listIndex(id)
-	if o.req.WindowFree() < len(entries)/rdma.MTU+4 {
+	if o.req.WindowFree() < o.req.PacketsOf(len(entries))+4 {
 		o.countResult(false)
 		return
 	}

@@ -51,7 +51,7 @@ func (s *Server) admitTranslator(c caller, me *session) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	qp, err := s.responder.Connect(c.req.Addr, c.req.QPN, c.req.PSN)
+	qp, err := s.responder.Connect(rdma.Connection{Path: rdma.Path{Dst: c.req.Addr}, Remote: c.req.QPN, First: c.req.PSN})
 	if err != nil {
 		return Reply{}, &refusedError{BadRequest, err.Error()}
 	}

@@ -54,7 +54,7 @@ type Client struct {
 // nothing.
 func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, err error) {
 	socket := udp.DefaultConfig(cfg.Local)
-	socket.Offload, socket.DontFragment, socket.Timeout = false, true, 2*time.Millisecond
+	socket.Offload, socket.DontFragment, socket.ZeroChecksum, socket.Timeout = false, true, true, 2*time.Millisecond
 	c := &Client{cfg: cfg, log: log}
 	if c.conn, err = udp.Listen(socket); err != nil {
 		return nil, err
@@ -318,7 +318,11 @@ func (c *Client) applyOffer(o offer) error {
 	if err := c.remote.Connect(at, o.reply.Heads); err != nil {
 		return err
 	}
-	c.req.Connect(model.TimeOf(time.Now()), rdma.Path{Src: c.conn.Local(), Dst: o.reply.Addr}, o.reply.QPN, o.psn)
+	if err := c.req.Connect(model.TimeOf(time.Now()), rdma.Connection{
+		Path: rdma.Path{Src: c.conn.Local(), Dst: o.reply.Addr}, Remote: o.reply.QPN, First: o.psn,
+	}); err != nil {
+		return err
+	}
 	ended := make(chan struct{})
 	c.exch, c.ended = o.conn, ended
 	go func() { // until the other side closes, or this one disconnects and waits

@@ -92,7 +92,8 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 		cfg.ExchangeTime = exchangeTime
 	}
 	socket := udp.DefaultConfig(cfg.RoCE)
-	socket.Offload, socket.DontFragment = false, true
+	socket.Offload, socket.DontFragment, socket.ZeroChecksum = false, true, true
+	socket.MaxDatagram = maxDatagram
 	conn, err := udp.Listen(socket)
 	if err != nil {
 		return nil, err
@@ -217,9 +218,13 @@ func (s *Server) handlePacket(from netip.AddrPort, payload []byte) {
 	defer s.mu.Unlock()
 	if answer := s.responder.Handle(from, payload); answer != nil {
 		// A lost answer is requested again.
-		_, _ = s.conn.Send(from, answer)
+		_, _ = s.conn.Send(s.responder.AnswerTo(), answer)
 	}
 }
+
+// maxDatagram is the length of the longest RoCEv2 packet, without IP and UDP
+// headers.
+const maxDatagram = rdma.MaxMTU + 64
 
 // exchangeTime limits the time of each side of the setup, acceptAgain is the delay
 // before the next accept after a failure.

@@ -79,11 +79,13 @@ func newRemoteTranslator(seed uint64, lists list.Layout, batch int) (*remoteTran
 	if f.req, err = rdma.NewRequester(rdma.DefaultRequesterConfig(), 7); err != nil {
 		return f, err
 	}
-	queue, err := f.resp.Connect(f.ends.Src, f.req.Local(), 0)
+	queue, err := f.resp.Connect(rdma.Connection{Path: rdma.Path{Src: f.ends.Dst, Dst: f.ends.Src}, Remote: f.req.Local()})
 	if err != nil {
 		return f, err
 	}
-	f.req.Connect(0, f.ends, queue, 0)
+	if err := f.req.Connect(0, rdma.Connection{Path: f.ends, Remote: queue}); err != nil {
+		return f, err
+	}
 	out, err := translate.NewRDMAWriter(f.mem.Plan(), f.req)
 	if err != nil {
 		return f, err

@@ -97,3 +97,28 @@ func (h *ImmDt) Parse(b []byte) (int, error) {
 	*h = ImmDt(binary.BigEndian.Uint32(b))
 	return ImmDtSize, nil
 }
+
+// DETH is the datagram header of a packet between queue pairs that have no
+// connection, such as those of connection management.
+type DETH struct {
+	QKey  uint32
+	Resv8 uint8 // reserved, preserved
+	SrcQP QPN   // 24 bits
+}
+
+// AppendTo appends the encoded header. A queue pair wider than 24 bits is cut to
+// its low bits.
+func (h DETH) AppendTo(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, h.QKey)
+	return binary.BigEndian.AppendUint32(b, uint32(h.Resv8)<<24|uint32(h.SrcQP)&mask24)
+}
+
+// Parse decodes the header at the start of b and returns the bytes it used.
+func (h *DETH) Parse(b []byte) (int, error) {
+	if len(b) < DETHSize {
+		*h = DETH{}
+		return 0, ErrShort
+	}
+	*h = DETH{QKey: binary.BigEndian.Uint32(b), Resv8: b[4], SrcQP: QPN(binary.BigEndian.Uint32(b[4:]) & mask24)}
+	return DETHSize, nil
+}

@@ -5,6 +5,7 @@ package roce
 // zero after Parse and ignored by AppendTo.
 type Packet struct {
 	BTH       BTH
+	DETH      DETH         // UDSendOnly, UDSendOnlyImm
 	RETH      RETH         // WriteFirst, WriteOnly, WriteOnlyImm, ReadRequest
 	Atomic    AtomicETH    // CmpSwap, FetchAdd
 	AETH      AETH         // Acknowledge, AtomicAcknowledge, read responses but the middle
@@ -20,7 +21,8 @@ type Packet struct {
 type extension uint8
 
 const (
-	hasRETH extension = 1 << iota
+	hasDETH extension = 1 << iota
+	hasRETH
 	hasAtomic
 	hasAETH
 	hasAtomicAck
@@ -28,8 +30,7 @@ const (
 )
 
 // extensions is indexed by opcode. One that is not listed has a base header
-// only: what follows is left in the payload, such as the datagram header of
-// UDSendOnly.
+// only: what follows is left in the payload.
 var extensions = [256]extension{
 	SendLastImm:       hasImm,
 	SendOnlyImm:       hasImm,
@@ -45,6 +46,8 @@ var extensions = [256]extension{
 	AtomicAcknowledge: hasAETH | hasAtomicAck,
 	CmpSwap:           hasAtomic,
 	FetchAdd:          hasAtomic,
+	UDSendOnly:        hasDETH,
+	UDSendOnlyImm:     hasDETH | hasImm,
 }
 
 // AppendTo appends the packet without an invariant CRC, which also covers the
@@ -53,6 +56,9 @@ var extensions = [256]extension{
 func (p *Packet) AppendTo(b []byte) []byte {
 	b = p.BTH.AppendTo(b)
 	ext := extensions[p.BTH.Opcode]
+	if ext&hasDETH != 0 {
+		b = p.DETH.AppendTo(b)
+	}
 	if ext&hasRETH != 0 {
 		b = p.RETH.AppendTo(b)
 	}
@@ -88,6 +94,9 @@ func (p *Packet) Parse(b []byte) (int, error) {
 		}
 	}
 	ext := extensions[p.BTH.Opcode]
+	if ext&hasDETH != 0 {
+		step(p.DETH.Parse(b[at:]))
+	}
 	if ext&hasRETH != 0 {
 		step(p.RETH.Parse(b[at:]))
 	}

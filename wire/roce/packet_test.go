@@ -53,6 +53,14 @@ var packets = map[string]struct {
 			AtomicAck: 0xff,
 		},
 	},
+	"datagram": {
+		fromHex("64 40 ffff 00 000001 00 000034" + "80010000 00 000001" + "01070203"),
+		Packet{
+			BTH:     BTH{Opcode: UDSendOnly, MigReq: true, PKey: DefaultPKey, DestQP: 1, PSN: 0x34},
+			DETH:    DETH{QKey: 0x80010000, SrcQP: 1},
+			Payload: []byte{1, 7, 2, 3},
+		},
+	},
 	"unknown opcode": {
 		fromHex("c0 00 ffff 00 000012 00 000009" + "0102"),
 		Packet{
@@ -84,7 +92,7 @@ func TestPacketExtensionSizes(t *testing.T) {
 		SendFirst: 0, SendMiddle: 0, SendLast: 0, SendLastImm: 4, SendOnly: 0, SendOnlyImm: 4,
 		WriteFirst: 16, WriteMiddle: 0, WriteLast: 0, WriteLastImm: 4, WriteOnly: 16, WriteOnlyImm: 20,
 		ReadRequest: 16, ReadResponseFirst: 4, ReadResponseMiddle: 0, ReadResponseLast: 4, ReadResponseOnly: 4,
-		Acknowledge: 4, AtomicAcknowledge: 12, CmpSwap: 28, FetchAdd: 28, UDSendOnly: 0, CNP: 0, 0xff: 0,
+		Acknowledge: 4, AtomicAcknowledge: 12, CmpSwap: 28, FetchAdd: 28, UDSendOnly: 8, CNP: 0, 0xff: 0,
 	} {
 		p := Packet{BTH: BTH{Opcode: o}}
 		wire := p.AppendTo(nil)

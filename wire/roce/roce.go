@@ -21,6 +21,7 @@ const (
 	AETHSize         = 4
 	AtomicAckETHSize = 8
 	ImmDtSize        = 4
+	DETHSize         = 8
 	ICRCSize         = 4
 )
 
