@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console console-deps test unit vm-test fuzz siege bench lint fmt man clean
+.PHONY: help demo build console console-deps test unit vm-test fuzz siege bench bpf lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,10 @@ lint: ## Check format, vet, and run staticcheck
 
 fmt: ## Format all Go code
 	$(TOOL) gofumpt -w .
+
+bpf: ## Rebuild the eBPF objects from C (needs clang)
+	@scripts/need clang:clang llvm-strip:llvm
+	$(GO) generate ./dataplane/ebpf
 
 man: build ## Write man pages to dist/man
 	./bin/weft man dist/man

@@ -77,6 +77,10 @@ func NewFamily(g Geometry, seed uint64) (Family, error) {
 	return f, nil
 }
 
+// Constants returns what the seed determines: the keys of the hash functions and the
+// patterns of filter bits. An implementation in another language needs no more.
+func (f *Family) Constants() (seed [4]uint64, patterns [256]uint64) { return f.seed, f.patterns }
+
 // splitMix draws words that have nothing in common for any two seeds, even
 // neighbouring numbers.
 type splitMix uint64

@@ -108,8 +108,8 @@ func (t *Table) check(family string, key uint8) error {
 	return nil
 }
 
-// chunk returns the longest chunk in bytes.
-func (c *Config) chunk(mtu int) int {
+// MaxChunk returns the longest chunk in bytes on links of an MTU; 0: 1,500.
+func (c *Config) MaxChunk(mtu int) int {
 	if c.ChunkBytes > 0 {
 		return c.ChunkBytes
 	}

@@ -32,7 +32,7 @@ type export struct {
 
 // sizeBursts computes the burst size from the number of chunks per slot.
 func (x *export) sizeBursts(dev *inswitch.Device, cfg *Config) error {
-	x.chunk = cfg.chunk(dev.MTU)
+	x.chunk = cfg.MaxChunk(dev.MTU)
 	x.list = cfg.List
 	x.header = wire.Header{Switch: dev.ID, Length: cfg.Slot}
 	chunks := 0

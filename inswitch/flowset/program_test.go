@@ -159,7 +159,7 @@ func TestSeedsDiffer(t *testing.T) {
 	for boot := range uint64(10) {
 		for sw := range model.NodeID(100) {
 			for port := range model.PortID(65) {
-				seen[seedOf(boot, sw, port)] = true
+				seen[SeedOf(boot, sw, port)] = true
 			}
 		}
 	}

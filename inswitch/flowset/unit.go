@@ -33,7 +33,7 @@ func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []mode
 	}
 	units := make([]unit[K], len(scopes))
 	for i, scope := range scopes {
-		u := unit[K]{seed: seedOf(boot, sw, scope), scope: scope, layout: t.Layout}
+		u := unit[K]{seed: SeedOf(boot, sw, scope), scope: scope, layout: t.Layout}
 		for b := range u.banks {
 			set, err := sketch.NewSet[K](t.Geometry, u.seed)
 			if err != nil {
@@ -46,8 +46,8 @@ func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []mode
 	return units, nil
 }
 
-// seedOf derives the seed of a switch and scope.
-func seedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
+// SeedOf derives the seed of a switch and scope, 0 for the whole switch, from Config.Seed.
+func SeedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
 	z := boot ^ uint64(sw)*0x9e3779b97f4a7c15 ^ uint64(scope)*0xbf58476d1ce4e5b9
 	z = (z ^ z>>30) * 0x94d049bb133111eb
 	return z ^ z>>31

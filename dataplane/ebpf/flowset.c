@@ -1,0 +1,354 @@
+//go:build ignore
+
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* The flowset of a Linux host: inswitch/flowset in the kernel. It counts every packet that
+ * arrives at an interface and changes none. User space swaps the banks at the end of a slot,
+ * reads the one that was filled, and clears it.
+ *
+ * CPUs share the tables: the filter decides once per slot and flow who inserts its key, so
+ * tables of single CPUs cannot be added up. All updates are atomic, and every sum and XOR is
+ * the same in any order. */
+
+#include "parse.h"
+
+/* bpf_fib_lookup is for programs under the GPL. */
+char license_name[] SEC("license") = "GPL";
+
+enum { BANKS = 4, NO_BANK = BANKS, FAMILIES = 2, MAX_TABLES = 4, MAX_GROUPS = 16 };
+
+/* The packets of a cell are above its bytes in one word, so that one atomic addition counts
+ * both: 2^28 packets and 64 GiB in a slot. */
+enum { PACKET_SHIFT = 36 };
+
+/* PASS_ON is TCX_NEXT and TC_ACT_UNSPEC: the packet goes on as without this program. */
+enum { PASS_ON = -1 };
+
+/* family is the shape of one address family's tables; no cells: there is none. */
+struct family {
+	u32 groups;       /* of filter bits, each in one word */
+	u32 words;        /* of the filter */
+	u32 tables;
+	u32 cells;        /* of one sub-table */
+	u32 first_word;   /* in the map of filters, of bank 0 */
+	u32 first_count;  /* in the map of counts, of bank 0 */
+};
+
+/* Set before the program is loaded: the verifier takes them for constants. */
+volatile const struct family families[FAMILIES];
+volatile const u64 seed[4];
+volatile const u64 patterns[256];
+volatile const u8 probe_mark;
+
+struct control {
+	u32 bank; /* being filled; NO_BANK: none is free */
+	u32 reserved;
+};
+
+/* skipped counts packets that are in no table, of a family and bank; those of NO_BANK were missed. */
+struct skipped {
+	u64 unkeyed;
+	u64 probes;
+};
+
+struct sum4 {
+	u64 key[2];
+	u32 flows;
+	u32 ports; /* ingress above egress */
+};
+
+struct sum6 {
+	u64 key[5];
+	u32 flows;
+	u32 ports;
+};
+
+#define ARRAY(map, value_type)                                \
+	struct {                                              \
+		map_uint(type, BPF_MAP_TYPE_ARRAY);           \
+		map_uint(map_flags, BPF_F_MMAPABLE);          \
+		map_type(key, u32);                           \
+		map_type(value, value_type);                  \
+		map_uint(max_entries, 1);                     \
+	} map SEC(".maps")
+
+/* The loader sets the numbers of entries. */
+ARRAY(control, struct control);
+ARRAY(skipped, struct skipped);
+ARRAY(filter, u64);
+ARRAY(counts, u64);
+ARRAY(sums4, struct sum4);
+ARRAY(sums6, struct sum6);
+
+/* ports numbers the interfaces. */
+struct {
+	map_uint(type, BPF_MAP_TYPE_HASH);
+	map_type(key, u32);
+	map_type(value, u32);
+	map_uint(max_entries, 4096);
+} ports SEC(".maps");
+
+/* parsers is the state of the parser, one for each CPU: nothing interrupts a program by another packet. */
+struct {
+	map_uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	map_type(key, u32);
+	map_type(value, struct parser);
+	map_uint(max_entries, 1);
+} parsers SEC(".maps");
+
+struct hash {
+	u64 a, b;
+};
+
+inline_always u64 mul_high(u64 a, u64 b)
+{
+	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
+	u64 low = al * bl, mid1 = ah * bl, mid2 = al * bh;
+	u64 mid = (low >> 32) + (u32)mid1 + (u32)mid2;
+	return ah * bh + (mid1 >> 32) + (mid2 >> 32) + (mid >> 32);
+}
+
+inline_always u64 fold(u64 a, u64 b) { return mul_high(a, b) ^ a * b; }
+
+/* hash_key is sketch.HashOf. */
+inline_always struct hash hash_key(const struct key *k, bool v6)
+{
+	u64 a = k->word[0] ^ seed[0], b = k->word[1] ^ seed[1];
+	u64 hi = mul_high(a, b), lo = a * b;
+	if (v6)
+		for (int i = 2; i < 5; i++) {
+			a = lo ^ k->word[i] ^ seed[2];
+			b = hi ^ seed[3];
+			hi = mul_high(a, b);
+			lo = a * b;
+		}
+	return (struct hash){fold(lo ^ seed[2], hi ^ seed[3]), fold(lo ^ seed[3], hi ^ seed[0])};
+}
+
+/* group returns the word of the filter that x selects, and the bits in it. */
+inline_always u32 group(u64 x, u64 words, u64 *mask)
+{
+	u64 at = x * words;
+	u64 pattern = patterns[at >> 56];
+	u32 turn = at >> 50 & 63;
+	*mask = pattern << turn | pattern >> (-turn & 63);
+	return ((x >> 32) * words + ((u32)x * words >> 32)) >> 32;
+}
+
+/* is_new sets the flow's bits in the filter and reports whether this packet is the one that
+ * inserts the flow: of several CPUs that see a new flow at once, the one that set the last of
+ * its missing groups. */
+inline_always bool is_new(struct hash h, u32 bank, const volatile struct family *f)
+{
+	u32 base = f->first_word + bank * f->words, last = MAX_GROUPS;
+	u64 x = h.a, missing = 0, mask;
+	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
+		u32 at = base + group(x, f->words, &mask);
+		u64 *word = bpf_map_lookup_elem(&filter, &at);
+		if (!word)
+			return false;
+		if (mask & ~*word)
+			last = i;
+	}
+	if (likely(last == MAX_GROUPS))
+		return false;
+	x = h.a;
+	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
+		u32 at = base + group(x, f->words, &mask);
+		u64 *word = bpf_map_lookup_elem(&filter, &at);
+		if (!word)
+			return false;
+		u64 before = __sync_fetch_and_or(word, mask);
+		if (i == last)
+			missing = mask & ~before;
+	}
+	return missing != 0;
+}
+
+inline_always u32 port_of(u32 ifindex)
+{
+	u32 *port = bpf_map_lookup_elem(&ports, &ifindex);
+	return port ? *port & 0xffff : 0;
+}
+
+/* egress_of returns the port to which the kernel forwards the packet; 0: to none. */
+inline_always u32 egress_of(void *ctx, const struct headers *p, u32 ingress)
+{
+	struct bpf_fib_lookup fib = {};
+	u64 tail = p->outer.word[p->outer_v6 ? 4 : 1];
+	fib.ifindex = ingress;
+	fib.tos = 0;
+	fib.l4_protocol = (u8)(tail >> 24);
+	fib.sport = __builtin_bswap16((u16)(tail >> 48));
+	fib.dport = __builtin_bswap16((u16)(tail >> 32));
+	if (p->outer_v6) {
+		fib.family = AF_INET6;
+		for (int i = 0; i < 2; i++) {
+			fib.ipv6_src[2 * i] = __builtin_bswap32(p->outer.word[i] >> 32);
+			fib.ipv6_src[2 * i + 1] = __builtin_bswap32((u32)p->outer.word[i]);
+			fib.ipv6_dst[2 * i] = __builtin_bswap32(p->outer.word[2 + i] >> 32);
+			fib.ipv6_dst[2 * i + 1] = __builtin_bswap32((u32)p->outer.word[2 + i]);
+		}
+	} else {
+		fib.family = AF_INET;
+		fib.tos = p->outer_tos;
+		fib.ipv4_src = __builtin_bswap32(p->outer.word[0] >> 32);
+		fib.ipv4_dst = __builtin_bswap32((u32)p->outer.word[0]);
+	}
+	switch (bpf_fib_lookup(ctx, &fib, sizeof fib, 0)) {
+	case BPF_FIB_LKUP_RET_SUCCESS:
+	case BPF_FIB_LKUP_RET_NO_NEIGH:
+	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
+		return port_of(fib.ifindex);
+	}
+	return 0;
+}
+
+/* insert adds a flow's key and ports to its cell. */
+inline_always void insert(u32 at, const struct key *k, bool v6, u32 both_ports)
+{
+	if (v6) {
+		struct sum6 *s = bpf_map_lookup_elem(&sums6, &at);
+		if (!s)
+			return;
+		for (int i = 0; i < 5; i++)
+			__sync_fetch_and_xor(&s->key[i], k->word[i]);
+		__sync_fetch_and_add(&s->flows, 1);
+		__sync_fetch_and_xor(&s->ports, both_ports);
+		return;
+	}
+	struct sum4 *s = bpf_map_lookup_elem(&sums4, &at);
+	if (!s)
+		return;
+	__sync_fetch_and_xor(&s->key[0], k->word[0]);
+	__sync_fetch_and_xor(&s->key[1], k->word[1]);
+	__sync_fetch_and_add(&s->flows, 1);
+	__sync_fetch_and_xor(&s->ports, both_ports);
+}
+
+/* count_flow counts packets of a flow in its cells. */
+inline_always void count_flow(void *ctx, const struct headers *p, bool v6, u32 bank, u64 amount, u32 ingress)
+{
+	const volatile struct family *f = &families[v6];
+	struct hash h = hash_key(&p->key, v6);
+	u32 first = bank * f->tables * f->cells, both_ports = 0;
+	bool new = is_new(h, bank, f);
+	if (unlikely(new))
+		both_ports = port_of(ingress) << 16 | egress_of(ctx, p, ingress);
+	for (u32 t = 0; t < MAX_TABLES && t < f->tables; t++) {
+		u64 part = (u32)(t < 2 ? h.a : h.b);
+		if (t & 1)
+			part = (t < 2 ? h.a : h.b) >> 32;
+		u32 at = first + t * f->cells + (u32)(part * f->cells >> 32);
+		u32 count_at = f->first_count + at;
+		u64 *count = bpf_map_lookup_elem(&counts, &count_at);
+		if (count)
+			__sync_fetch_and_add(count, amount);
+		if (unlikely(new))
+			insert(at, &p->key, v6, both_ports);
+	}
+}
+
+inline_always void count_skipped(u32 bank, bool v6, bool probe, u32 packets)
+{
+	u32 at = bank * FAMILIES + v6;
+	struct skipped *s = bpf_map_lookup_elem(&skipped, &at);
+	if (!s)
+		return;
+	__sync_fetch_and_add(probe ? &s->probes : &s->unkeyed, packets);
+}
+
+/* is_probe reports whether a marked packet has a probe's stamp (wire/probe), which must be in the first
+ * PROBE_HEAD bytes. */
+enum { PROBE_HEAD = 256, STAMP_SIZE = 16 };
+
+inline_always bool is_probe(void *ctx, const struct headers *p, u32 length, bool xdp)
+{
+	u8 magic[4];
+	u32 end = length < PROBE_HEAD ? length : PROBE_HEAD;
+	return p->payload + STAMP_SIZE <= end && load_bytes(ctx, p->payload, magic, sizeof magic, xdp) && be32(magic) == 0x57505242;
+}
+
+/* parse_fast parses TCP and UDP in IPv4 without tag, option, fragment or tunnel, if all headers are in front of
+ * the packet: nearly all traffic. */
+inline_always bool parse_fast(struct headers *p, const u8 *data, const u8 *end, u32 frame)
+{
+	if (data + 54 > end || be16(data + 12) != TYPE_IPV4 || data[14] != 0x45)
+		return false;
+	u32 length = be16(data + 16);
+	u8 proto = data[23];
+	if ((be16(data + 20) & 0x3fff) || length < 40 || length > frame - 14 ||
+	    (proto != TCP && (proto != UDP || be16(data + 36) == VXLAN_PORT)))
+		return false;
+	p->depth = 1;
+	p->outer_tos = data[15];
+	p->key.word[0] = be64(data + 26);
+	p->key.word[1] = (u64)be32(data + 34) << 32 | (u64)proto << 24;
+	p->payload = 42;
+	if (proto == TCP) {
+		u32 size = (data[46] >> 4) * 4;
+		if (size < 20 || size > length - 20)
+			return false;
+		p->payload = 34 + size;
+	}
+	p->outer = p->key;
+	return true;
+}
+
+/* parse_any parses every frame. */
+inline_always bool parse_any(void *ctx, struct headers *found, u32 frame, bool xdp)
+{
+	u32 zero = 0;
+	struct parser *p = bpf_map_lookup_elem(&parsers, &zero);
+	if (!p)
+		return false;
+	__builtin_memset(p, 0, sizeof *p);
+	p->end = frame;
+	struct parser_args args = {p, ctx};
+	bpf_loop(MAX_STEPS, xdp ? (void *)step_xdp : (void *)step_skb, &args, 0);
+	*found = p->found;
+	return true;
+}
+
+inline_always void observe(void *ctx, const u8 *data, const u8 *end, u32 length, u32 tags, u32 packets, u32 ingress, bool xdp)
+{
+	u32 zero = 0;
+	struct headers found = {}, *p = &found;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	if (!c)
+		return;
+	u32 bank = *(volatile u32 *)&c->bank;
+	if (!parse_fast(p, data, end, length) && !parse_any(ctx, p, length, xdp))
+		return;
+
+	bool v6 = p->depth && p->v6, has_family = families[v6].cells != 0;
+	/* What has no key of a family that is kept counts in IPv4's flowset, or in IPv6's if there is no other. */
+	bool counted_in_v6 = families[1].cells != 0 && (v6 || families[0].cells == 0);
+	if (unlikely(p->outer_tos >> 2 & probe_mark) && p->depth && is_probe(ctx, p, length, xdp))
+		return count_skipped(bank, counted_in_v6, true, packets);
+	if (unlikely(!p->depth || !has_family || bank >= NO_BANK))
+		return count_skipped(bank, counted_in_v6, false, packets);
+	/* Segments that the card or the kernel has joined each had headers. */
+	u64 bytes = length + tags - p->label_size + (u64)(packets - 1) * (p->payload + tags);
+	u64 amount = (u64)packets << PACKET_SHIFT | bytes;
+	if (v6)
+		count_flow(ctx, p, true, bank, amount, ingress);
+	else
+		count_flow(ctx, p, false, bank, amount, ingress);
+}
+
+SEC("tcx/ingress")
+int flowset_tcx(struct __sk_buff *skb)
+{
+	u32 packets = skb->gso_segs ? skb->gso_segs : 1;
+	/* The kernel keeps the outermost tag beside the packet. */
+	observe(skb, (void *)(long)skb->data, (void *)(long)skb->data_end, skb->len, skb->vlan_present ? 4 : 0, packets,
+		skb->ingress_ifindex ? skb->ingress_ifindex : skb->ifindex, false);
+	return PASS_ON;
+}
+
+SEC("xdp.frags")
+int flowset_xdp(struct xdp_md *xdp)
+{
+	observe(xdp, (void *)(long)xdp->data, (void *)(long)xdp->data_end, bpf_xdp_get_buff_len(xdp), 0, 1, xdp->ingress_ifindex, true);
+	return XDP_PASS;
+}
