@@ -59,6 +59,7 @@ func (f Finding) String() string { return f.Severity.String() + ": " + f.Text }
 // finding with a count and an example.
 func Check(r *Routes) []Finding {
 	c := newChecker(r)
+	c.bufferDeps = newDependencies(r)
 	c.findIsolated()
 	c.findPartitions()
 	for _, t := range c.trafficClasses() {

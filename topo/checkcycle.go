@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -20,14 +21,18 @@ type bufferDependencies struct {
 	links     []directed
 	start     []int32    // first link out of each row; one more at the end
 	dependsOn [][]uint64 // by link: bits of the links out of its far end, from start
-	linkOut   [][]int32  // by row and port: the link out of it, or -1
-	reached   []bool     // scratch, by row
+	linkOut   [][]int32  // by row and port: the link out of it, or -1; links that are down have numbers, too
+
+	// Of the traffic being added, by row.
+	reached  []bool
+	linksOut [][]uint64 // bits of the links that it takes, from start
 }
 
 // directed is a link in one direction.
 type directed struct {
 	from model.Port
 	to   uint32 // row of the far end
+	link int    // index in Fabric.Links
 }
 
 // maxDependencies limits the bits of dependsOn: 128 MiB. A fat-tree of k=64 has
@@ -35,7 +40,7 @@ type directed struct {
 const maxDependencies = 1 << 30
 
 func newDependencies(r *Routes) *bufferDependencies {
-	d := &bufferDependencies{start: []int32{0}, reached: make([]bool, len(r.f.switches))}
+	d := &bufferDependencies{start: []int32{0}}
 	for _, id := range r.f.switches {
 		ports := make([]int32, len(r.f.nodes[id].Ports)+1)
 		for i := range ports {
@@ -43,26 +48,46 @@ func newDependencies(r *Routes) *bufferDependencies {
 		}
 		for i := range r.f.nodes[id].Ports {
 			p := &r.f.nodes[id].Ports[i]
-			if row := r.row[p.Peer.Node]; row >= 0 && (r.down == nil || !r.down[p.Link]) {
+			if row := r.row[p.Peer.Node]; row >= 0 {
 				ports[p.ID] = int32(len(d.links))
-				d.links = append(d.links, directed{model.Port{Node: id, Port: p.ID}, uint32(row)})
+				d.links = append(d.links, directed{model.Port{Node: id, Port: p.ID}, uint32(row), p.Link})
 			}
 		}
 		d.linkOut = append(d.linkOut, ports)
 		d.start = append(d.start, int32(len(d.links)))
 	}
-	bits := 0
+	size := 0
 	for _, l := range d.links {
-		bits += int(d.start[l.to+1] - d.start[l.to])
+		size += int(d.start[l.to+1] - d.start[l.to])
 	}
-	if bits > maxDependencies {
+	if size > maxDependencies {
 		return nil
 	}
-	d.dependsOn = make([][]uint64, len(d.links))
-	for i, l := range d.links {
-		d.dependsOn[i] = make([]uint64, (d.start[l.to+1]-d.start[l.to]+63)/64)
+	return d.withoutTraffic()
+}
+
+// withoutTraffic returns a graph of the same links without dependencies.
+func (d *bufferDependencies) withoutTraffic() *bufferDependencies {
+	out := *d
+	out.reached, out.linksOut = make([]bool, len(d.linkOut)), make([][]uint64, len(d.linkOut))
+	words := 0
+	for row := range d.linkOut {
+		words += int(d.start[row+1]-d.start[row]+63) / 64
 	}
-	return d
+	for _, l := range d.links {
+		words += int(d.start[l.to+1]-d.start[l.to]+63) / 64
+	}
+	all := make([]uint64, words)
+	for row := range d.linkOut {
+		n := int(d.start[row+1]-d.start[row]+63) / 64
+		out.linksOut[row], all = all[:n:n], all[n:]
+	}
+	out.dependsOn = make([][]uint64, len(d.links))
+	for i, l := range d.links {
+		n := int(d.start[l.to+1]-d.start[l.to]+63) / 64
+		out.dependsOn[i], all = all[:n:n], all[n:]
+	}
+	return &out
 }
 
 // addTraffic adds the dependencies of traffic to dst from the switches where it
@@ -72,31 +97,44 @@ func (d *bufferDependencies) addTraffic(r *Routes, dst model.Addr, entries []uin
 		return
 	}
 	clear(d.reached)
-	queue := slices.Clone(entries)
-	for _, row := range queue {
+	var queue []uint32
+	reach := func(row uint32) {
+		if d.reached[row] {
+			return
+		}
 		d.reached[row] = true
+		queue = append(queue, row)
+		out := d.linksOut[row]
+		clear(out)
+		for _, p := range r.ports(r.lookup(row, r.f.switches[row], dst)) {
+			if link := d.linkOut[row][p]; link >= 0 && !d.isDown(r, link) {
+				i := link - d.start[row]
+				out[i/64] |= 1 << (i % 64)
+			}
+		}
+	}
+	for _, row := range entries {
+		reach(row)
 	}
 	for len(queue) > 0 {
 		row := queue[0]
 		queue = queue[1:]
-		for _, p := range r.ports(r.lookup(row, r.f.switches[row], dst)) {
-			link := d.linkOut[row][p]
-			if link < 0 {
-				continue
-			}
-			far := d.links[link].to
-			for _, q := range r.ports(r.lookup(far, r.f.switches[far], dst)) {
-				if next := d.linkOut[far][q]; next >= 0 {
-					i := next - d.start[far]
-					d.dependsOn[link][i/64] |= 1 << (i % 64)
+		for i, word := range d.linksOut[row] {
+			for ; word != 0; word &= word - 1 {
+				link := d.start[row] + int32(i*64+bits.TrailingZeros64(word))
+				far := d.links[link].to
+				reach(far)
+				for j, out := range d.linksOut[far] {
+					d.dependsOn[link][j] |= out
 				}
-			}
-			if !d.reached[far] {
-				d.reached[far] = true
-				queue = append(queue, far)
 			}
 		}
 	}
+}
+
+// isDown reports whether a link is down: only a static route can still name it.
+func (d *bufferDependencies) isDown(r *Routes, link int32) bool {
+	return r.down != nil && r.down[d.links[link].link]
 }
 
 // visitDependencies calls visit for each link that a link depends on.
@@ -119,7 +157,7 @@ func (d *bufferDependencies) cycles() (out [][]int32) {
 	}
 	for _, part := range d.components() {
 		if len(part) > 1 {
-			out = append(out, d.shortestCycle(part))
+			out = append(out, d.shortestCycle(part, part[0]))
 		}
 	}
 	return out
@@ -143,16 +181,16 @@ func (d *bufferDependencies) components() [][]int32 {
 	return out
 }
 
-// shortestCycle finds a shortest cycle through the first link of a component.
-func (d *bufferDependencies) shortestCycle(part []int32) []int32 {
+// shortestCycle finds a shortest cycle through a link of a component.
+func (d *bufferDependencies) shortestCycle(part []int32, through int32) []int32 {
 	came := map[int32]int32{}
-	queue := []int32{part[0]}
+	queue := []int32{through}
 	for len(queue) > 0 {
 		link := queue[0]
 		queue = queue[1:]
 		closed := false
 		d.visitDependencies(link, func(n int32) {
-			if n == part[0] {
+			if n == through {
 				closed = true
 			} else if _, seen := came[n]; !seen {
 				if _, inside := slices.BinarySearch(part, n); inside {
@@ -163,7 +201,7 @@ func (d *bufferDependencies) shortestCycle(part []int32) []int32 {
 		})
 		if closed {
 			cycle := []int32{link}
-			for link != part[0] {
+			for link != through {
 				link = came[link]
 				cycle = append(cycle, link)
 			}

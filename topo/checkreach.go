@@ -66,7 +66,6 @@ func newChecker(r *Routes) *checker {
 		}
 	}
 	c.groupHosts()
-	c.bufferDeps = newDependencies(r)
 	return c
 }
 

@@ -193,20 +193,26 @@ func (b *routeBuilder) computeTable() {
 	var ports []model.PortID
 	for class := range b.classes {
 		queue = b.hopDistances(b.sources[class], hops, queue[:0])
-		for row := range rows {
-			at := row*b.classes + class
-			b.dist[at] = hops[row]
-			if hops[row] == unreachable {
-				continue // table holds noRoute
-			}
-			ports = b.appendNearerPorts(uint32(row), hops, ports[:0])
-			if !slices.Equal(ports, b.ports(before[row])) {
-				before[row] = b.internPorts(ports)
-			}
-			b.table[at] = before[row]
-		}
+		ports = b.fillClass(class, hops, before, ports)
 	}
 	b.recordLastHops()
+}
+
+// fillClass sets one class's column of the table from the distances to it.
+func (b *routeBuilder) fillClass(class int, hops []uint16, before []uint32, ports []model.PortID) []model.PortID {
+	for row := range hops {
+		at := row*b.classes + class
+		b.dist[at], b.table[at] = hops[row], noRoute
+		if hops[row] == unreachable {
+			continue
+		}
+		ports = b.appendNearerPorts(uint32(row), hops, ports[:0])
+		if !slices.Equal(ports, b.ports(before[row])) {
+			before[row] = b.internPorts(ports)
+		}
+		b.table[at] = before[row]
+	}
+	return ports
 }
 
 // adjacency lists, for each switch, its ports to other switches.
@@ -278,6 +284,7 @@ func (b *routeBuilder) recordLastHops() {
 			// one over a neighbour and the other over its own port at equal cost.
 			if set := b.table[at]; set != noRoute {
 				transit[[2]uint32{s.row, uint32(class)}] = b.ports(set)
+				b.transit = true
 			}
 			b.table[at] = atLastHop
 		}

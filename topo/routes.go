@@ -46,6 +46,7 @@ type Routes struct {
 	dests    []dest         // by node, then by Fabric.owned
 	local    []localPorts
 	lastHops [][]model.NodeID // by class
+	transit  bool             // some last hop also has routes over other switches
 
 	overrides []*lpm.Table[uint32] // by row: overrides, as offsets in slab; nil if there are none
 }
