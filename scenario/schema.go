@@ -110,7 +110,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if sc.Duration <= 0 {
 		return nil, sc.errorf("duration", "duration %v, want above 0", sc.Duration)
 	}
-	e := &env{names{doc.Fabric}, load}
+	e := &env{names: names{doc.Fabric}, load: load}
 	s := &Scenario{
 		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
 		Topology: doc, Expect: sc.Expect.list, fabricPos: sc.position("topology"),
@@ -160,6 +160,7 @@ func (sc *schema) resolveTraffic(s *Scenario, e *env) error {
 		}
 		s.Traffic = append(s.Traffic, Traffic{Position: item.from().Position, Name: item.named(), Generator: g})
 	}
+	s.Notes = append(s.Notes, e.notes...)
 	for _, x := range s.Expect {
 		if x.Group != "" && !slices.ContainsFunc(s.Traffic, func(t Traffic) bool { return t.Name == x.Group }) {
 			return x.Position.Errorf("expectation of group %q, want the name of one of the traffic items", x.Group)

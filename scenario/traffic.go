@@ -22,7 +22,8 @@ type trafficSpec interface {
 // env is what specs are resolved with.
 type env struct {
 	names
-	load loader
+	load  loader
+	notes []string // what a reader of the result must know
 }
 
 // trafficKinds returns specs with their defaults.
@@ -54,6 +55,7 @@ var trafficKinds = map[string]func() trafficSpec{
 	"all-to-all": func() trafficSpec { return &allToAllSpec{job: defaultJob()} },
 	"flows":      func() trafficSpec { return &flowsSpec{} },
 	"flow-file":  func() trafficSpec { return &flowFileSpec{} },
+	"htsim":      func() trafficSpec { return &workloadSpec{} },
 }
 
 // trafficHeader is what all items have in common.

@@ -29,6 +29,7 @@ type runFlags struct {
 	quiet    bool
 	check    bool
 	sweep    sweepFlags
+	workload workloadFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -39,8 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a scenario in the packet-level simulator and check its expectations.
 
 A scenario is a YAML file: topology, fabric settings, traffic, faults and expected
-results. With --hpcc it is a configuration of the HPCC simulator. The same seed
-gives the same output, byte for byte.
+results. With --hpcc it is a configuration of the HPCC simulator, with --htsim a
+workload of that simulator, on the topology of --topo. The same seed gives the same
+output, byte for byte.
 
 Where hosts have agents, the slow flows they detect are diagnosed from the reports
 of the switches: anomaly, initial location, root cause and culprits.
@@ -58,11 +60,20 @@ sweep that was interrupted goes on where it stopped.`,
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
   weft run examples/incast.yaml --check
   weft run examples/incast.yaml --seeds 1..20 --set fabric.alpha=1/4 --csv alpha.csv
-  weft run --hpcc mix/config.txt --out results`,
+  weft run --hpcc mix/config.txt --out results
+  weft run --htsim examples/htsim/permutation.cm --topo examples/htsim/fat-tree.topo`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.hpcc != "" && len(args) > 0 {
+			format, path, err := f.workload.given()
+			switch {
+			case err != nil:
+				return err
+			case path != "" && f.hpcc != "":
+				return fmt.Errorf("--%s %s and --hpcc %s: want one of them", format, path, f.hpcc)
+			case path != "" && len(args) > 0:
+				return fmt.Errorf("%s and --%s %s: want one of them", args[0], format, path)
+			case f.hpcc != "" && len(args) > 0:
 				return fmt.Errorf("%s and --hpcc %s: want one of them", args[0], f.hpcc)
-			} else if f.hpcc != "" {
+			case path != "" || f.hpcc != "":
 				return nil
 			}
 			return argumentCount(1, 1)(cmd, args)
@@ -122,6 +133,7 @@ sweep that was interrupted goes on where it stopped.`,
 		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
 	cmd.Flags().BoolVar(&f.check, "check", false, "check the scenario and the files it names, and exit")
 	f.sweep.register(cmd)
+	f.workload.register(cmd)
 	f.register(cmd)
 	return cmd
 }
@@ -136,7 +148,10 @@ func (f *runFlags) register(cmd *cobra.Command) {
 
 // readScenario reads the scenario to run and applies the flags to it.
 func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.Scenario, err error) {
+	format, path, err := f.workload.given()
 	switch {
+	case err != nil:
+		return nil, usageError{err}
 	case f.asDCQCN && f.hpcc == "":
 		return nil, usagef("--dcqcn is for --hpcc")
 	case len(f.pcap) > 0 && f.out == "":
@@ -145,6 +160,8 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 		return nil, usagef("--duration %v, want above 0 and at most %v", f.duration, scenario.MaxDuration)
 	case f.hpcc != "":
 		s, err = f.fromHPCC(cmd.Flags().Changed("seed"))
+	case path != "":
+		s, err = f.workload.read(format, path)
 	default:
 		s, err = f.sweep.read(args[0])
 	}

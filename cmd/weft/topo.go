@@ -20,8 +20,8 @@ func (a *app) topoCommand() *cobra.Command {
 		Short: "Generate, show, check and convert topologies",
 		Long: `Generate, show, check and convert topologies.
 
-A topology is a file: Weft YAML or JSON, an HPCC simulator topology, or a
-containerlab lab (.clab.yml). The format is detected by name and content.`,
+A topology is a file: Weft YAML or JSON, an HPCC simulator topology, one of the
+htsim simulators (.topo), or a containerlab lab (.clab.yml). The format is detected by name and content.`,
 	}, a.topoGenCommand(), a.topoShowCommand(), a.topoCheckCommand(), a.topoConvertCommand())
 }
 

@@ -1,5 +1,6 @@
 // Package file reads and writes fabrics: Weft's YAML and JSON, HPCC simulator
-// topologies, containerlab labs; it also draws them as dot. Fabrics and their
+// topologies; it reads those of htsim and containerlab labs, and draws
+// fabrics as dot. Fabrics and their
 // checks are in topo. docs/topology.md describes the formats for users.
 package file
 
@@ -37,11 +38,12 @@ func (d *Document) Routes() (*topo.Routes, error) {
 // Format names a file format.
 type Format string
 
-// Formats. Dot is written only, Containerlab read only.
+// Formats. Dot is written only, Containerlab and HTSim are read only.
 const (
 	YAML         Format = "yaml"
 	JSON         Format = "json"
 	HPCC         Format = "hpcc"
+	HTSim        Format = "htsim"
 	Containerlab Format = "containerlab"
 	Dot          Format = "dot"
 )
@@ -79,10 +81,12 @@ func ParseAs(format Format, name string, data []byte) (*Document, error) {
 		return parseYAML(name, data)
 	case HPCC:
 		return parseHPCC(name, data)
+	case HTSim:
+		return parseHTSim(name, data)
 	case Containerlab:
 		return parseContainerlab(name, data)
 	default:
-		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc or containerlab",
+		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc, htsim or containerlab",
 			format)}
 	}
 }
@@ -126,6 +130,8 @@ func FormatByName(name string) (Format, bool) {
 		return Dot, true
 	case ".txt":
 		return HPCC, true
+	case ".topo":
+		return HTSim, true
 	default:
 		return "", false
 	}
@@ -139,6 +145,9 @@ func detect(name string, data []byte) Format {
 	}
 	if looksLikeHPCC(data) {
 		return HPCC
+	}
+	if looksLikeHTSim(data) {
+		return HTSim
 	}
 	if looksLikeContainerlab(data) {
 		return Containerlab

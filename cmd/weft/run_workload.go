@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/scenario"
+)
+
+// workloadFlags select a file of another simulator instead of a scenario.
+type workloadFlags struct {
+	files map[string]*string // by format
+	topo  string
+}
+
+func (f *workloadFlags) register(cmd *cobra.Command) {
+	f.files = make(map[string]*string)
+	for _, w := range []struct{ format, help string }{
+		{"htsim", "run this connection matrix (.cm) of the htsim simulators"},
+	} {
+		f.files[w.format] = cmd.Flags().String(w.format, "", w.help)
+	}
+	cmd.Flags().StringVar(&f.topo, "topo", "",
+		"with a workload file: the topology file to run it on, of any format; default: a fat-tree")
+}
+
+// given returns the format and the file that were given, if any.
+func (f *workloadFlags) given() (format, path string, err error) {
+	if f.files == nil {
+		return "", "", nil // a command without these flags
+	}
+	for _, name := range scenario.WorkloadFormats() {
+		if p := *f.files[name]; p == "" {
+			continue
+		} else if path != "" {
+			return "", "", fmt.Errorf("--%s %s and --%s %s: want one of them", format, path, name, p)
+		} else {
+			format, path = name, p
+		}
+	}
+	if path == "" && f.topo != "" {
+		return "", "", fmt.Errorf("--topo %s is for a workload file, such as --htsim's", f.topo)
+	}
+	return format, path, nil
+}
+
+func (f *workloadFlags) read(format, path string) (*scenario.Scenario, error) {
+	s, err := scenario.ReadWorkload(format, path, f.topo)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
+}
