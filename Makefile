@@ -42,7 +42,8 @@ PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_m
 test: unit vm-test fuzz ## Run every test with the race detector, those that need a stock kernel in an emulated machine, and each fuzz test for FUZZTIME (5s)
 
 unit: console-deps
-	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager
+	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
+	  ovs-vswitchd:openvswitch-switch
 	$(GO) test -race ./...
 	$(GO) test -vet=off $(PLAIN) # vetted above
 

@@ -187,16 +187,17 @@ type Controller struct {
 
 // Stats account for reports by kind.
 type Stats struct {
-	Reports [numKinds]uint64
-	Refused [numKinds]uint64 // malformed
-	Unknown [numKinds]uint64 // from a node that is not in the fabric, or not the list's
+	Reports [numListKinds]uint64
+	Refused [numListKinds]uint64 // malformed
+	Unknown [numListKinds]uint64 // from a node that is not in the fabric, or not the list's
 	// Rejected are well-formed ones that an analysis did not use.
-	Rejected    [numKinds][NumRejections]uint64
-	Untimely    [numKinds]uint64 // further than TimeWindow from the collector's clock
-	Panicked    [numKinds]uint64 // analysis panicked
-	UnknownList uint64           // to lists that are not in the plan
-	Flowsets    flowwatch.Stats  // of assembled flowsets
-	Epochs      provenance.Stats // of collected snapshots
+	Rejected    [numListKinds][NumRejections]uint64
+	Untimely    [numListKinds]uint64 // further than TimeWindow from the collector's clock
+	Panicked    [numListKinds]uint64 // analysis panicked
+	Counters    CounterStats         // of switches on sale
+	UnknownList uint64               // to lists that are not in the plan
+	Flowsets    flowwatch.Stats      // of assembled flowsets
+	Epochs      provenance.Stats     // of collected snapshots
 
 	Flows flowreduce.Counts // records of flows, stored and only in sums
 
@@ -219,10 +220,14 @@ const (
 	Mirror
 	Epoch
 	DiagnosisRequest
-	numKinds
+	numListKinds // those before are in lists
+
+	PortReading  = numListKinds     // counters of a port
+	PacketSample = numListKinds + 1 // a sampled or dropped packet
+	numKinds     = numListKinds + 2
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }

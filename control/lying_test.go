@@ -99,7 +99,7 @@ func (l *liar) report(give func(list dta.ListID, data []byte)) {
 		}
 		return r.First + dta.ListID(n)
 	}
-	switch Kind(l.IntN(int(numKinds))) {
+	switch Kind(l.IntN(int(numListKinds))) {
 	case Flowset:
 		l.flowset(func(of model.NodeID, data []byte) {
 			give(list(ListRange{First: flowsetListFor(l.plan, of)}, 0), data)
@@ -302,7 +302,7 @@ func FuzzIngestReport(f *testing.F) {
 			t.Errorf("%d MiB after %d reports", used>>20, reports)
 		}
 		s := c.Stats()
-		if s.PanickedSteps != 0 || s.Panicked != [numKinds]uint64{} {
+		if s.PanickedSteps != 0 || s.Panicked != [numListKinds]uint64{} {
 			t.Errorf("panics: %+v", s)
 		}
 	})

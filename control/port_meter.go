@@ -27,7 +27,14 @@ type portMeter struct {
 type portRate struct {
 	load   model.Rate
 	paused float64 // share of the time
+	// lasts is for how long after at it is a port's rate, if it comes from a reading of
+	// counters, whose interval is longer than that of samples; else 0.
+	at    model.Time
+	lasts time.Duration
 }
+
+// counted reports whether the rate comes from a reading that still holds.
+func (r *portRate) counted(now model.Time) bool { return r.lasts > 0 && now.Sub(r.at) <= r.lasts }
 
 // slotCounters are the counters of one slot.
 type slotCounters struct {
@@ -165,19 +172,23 @@ func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
 			continue
 		}
 		age, _ := board.Age(p, now)
+		// A label has no more than the moment of one packet: counters win.
+		r := c.meter.rate[p]
 		if age > span {
-			delete(c.meter.rate, p)
+			if !r.counted(now) {
+				delete(c.meter.rate, p)
+			}
 			continue
 		}
 		state, _ := board.Newest(p)
-		r := portRate{}
-		if q := c.fabric.Port(p); q != nil {
+		if q := c.fabric.Port(p); q != nil && !r.counted(now) {
+			r = portRate{}
 			r.load = model.Rate(float64(q.Rate) * float64(state.Utilisation) / math.MaxUint16)
 		}
 		c.meter.rate[p] = r
 		c.batch.Ports = append(c.batch.Ports, record.PortSample{
 			Time: c.wallTime(now), Node: c.nodeName(p.Node), Port: p.Port, Samples: 1,
-			Queue: state.DequeueDepth, Latency: state.Latency, Load: r.load,
+			Queue: state.DequeueDepth, Latency: state.Latency, Load: r.load, Paused: r.paused,
 		})
 	}
 }

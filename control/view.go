@@ -205,6 +205,11 @@ func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.P
 	id := model.Port{Node: n.ID, Port: p.ID}
 	s := api.PortState{Node: n.Name, Port: p.ID, AgeMs: -1}
 	r := c.meter.rate[id]
+	if r.counted(now) {
+		s.AgeMs = float64(max(now.Sub(r.at), 0)) / float64(time.Millisecond)
+	} else if r.lasts > 0 {
+		r = portRate{} // a reading too old to be a rate
+	}
 	s.LoadBps, s.PausedShare = int64(r.load), r.paused
 	if p.Rate > 0 {
 		s.LoadShare = min(1, float64(r.load)/float64(p.Rate))

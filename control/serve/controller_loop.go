@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -108,6 +109,10 @@ func (s *socketInput) poll(now model.Time) (n int, err error) {
 			c.IngestReport(min(at, now), id, data)
 			n++
 		})
+		n += s.counters.poll(
+			func(r *portstat.Reading) { c.IngestReading(now, r) },
+			func(one *portstat.Sample) { c.IngestSample(now, one) },
+		)
 	}
 	return n, err
 }

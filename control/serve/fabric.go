@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -69,13 +70,16 @@ func readFabric(c *Config) (*fabric, error) {
 		if n.Role.IsSwitch() {
 			f.source.Switches = append(f.source.Switches, source.Switch{
 				ID: n.ID, Name: n.Name, Addr: n.IPv4, Ports: len(n.Ports), Values: values[n.ID], Prefixes: f.prefixes[i],
-				Port: portLookup(n),
+				Port: portLookup(n), Rate: portRates(n),
 			})
 		}
 	}
 	f.source.ByAddr = func(a model.Addr) (model.NodeID, bool) {
 		id, ok := doc.Fabric.ByAddr(a)
 		return id, ok && doc.Fabric.Node(id).Role.IsSwitch()
+	}
+	if f.source.Identity, err = f.identities(); err != nil {
+		return nil, err
 	}
 	for _, src := range sources.All() {
 		f.noOutPort = f.noOutPort || src.NoOutPort && c.Sources[src.Kind].Address() != ""
@@ -157,10 +161,17 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 // judgedSize is the memory of a flow that traces judge, in all periods of the window.
 const judgedSize = 12 * model.KiB
 
-// decoders convert the reports of other sources to Weft's, and hand them to ingest
-// with the list that they would have been appended to. DTA has none. The input,
+// recordSink takes what decoders make: reports in Weft's formats with the list that they
+// would have been appended to, readings of counters and samples of packets.
+type recordSink struct {
+	report  func(at model.Time, list dta.ListID, data []byte)
+	reading func(r *portstat.Reading)
+	sample  func(s *portstat.Sample)
+}
+
+// decoders convert the reports of other sources to Weft's. DTA has none. The input,
 // if not nil, counts what they refuse, and has their clock.
-func (f *fabric) decoders(c *Config, in *socketInput, ingest func(at model.Time, list dta.ListID, data []byte)) (map[source.Kind]source.Decoder, error) {
+func (f *fabric) decoders(c *Config, in *socketInput, to recordSink) (map[source.Kind]source.Decoder, error) {
 	list := map[source.Kind]source.Decoder{}
 	for _, src := range sources.All() {
 		a, ok := c.Sources[src.Kind].(source.Adapter)
@@ -171,12 +182,13 @@ func (f *fabric) decoders(c *Config, in *socketInput, ingest func(at model.Time,
 		out := source.Output{
 			Label: func(at model.Time, export []byte) {
 				sw, _, _ := label.PeekExport(export) // ours
-				ingest(at, f.lists.LabelList(sw), export)
+				to.report(at, f.lists.LabelList(sw), export)
 			},
 			Mirror: func(at model.Time, m *mirror.Mirror) {
 				mirrored = m.AppendTo(mirrored[:0])
-				ingest(at, f.lists.MirrorList(m), mirrored)
+				to.report(at, f.lists.MirrorList(m), mirrored)
 			},
+			Reading: to.reading, Sample: to.sample,
 		}
 		if in != nil {
 			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)

@@ -32,6 +32,9 @@ func (s *socketInput) Stages() []api.Stage {
 	}
 	if s.stream != nil {
 		stages = append(stages, s.stream.stage())
+		if st := s.counters.stage(); st.In > 0 {
+			stages = append(stages, st)
+		}
 	}
 	if s.recorder != nil {
 		stages = append(stages, recordStage(s.recorder.Stats()))

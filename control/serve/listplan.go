@@ -82,7 +82,7 @@ func DryRun(cfg Config) (*Plan, error) {
 	if _, err := control.New(f.controllerConfig(&cfg, core.LastIDs{}), control.NoDevices{}, control.Output{}); err != nil {
 		return nil, err
 	}
-	if _, err := f.decoders(&cfg, nil, nil); err != nil {
+	if _, err := f.decoders(&cfg, nil, recordSink{}); err != nil {
 		return nil, err
 	}
 	if _, err := readKeys(&cfg); err != nil {

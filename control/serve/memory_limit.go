@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/flowfindings"
+	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
@@ -46,6 +47,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"counters of hosts", "dta.counter_memory", model.Bytes(f.keyed.Counters.Size()), "counters share cells: sums are too high", true},
 		{"postcards of flows", "dta.postcard_memory", model.Bytes(f.keyed.Cards.Size()), "older packets' postcards are overwritten: they are not found", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
+		{"queue of counters and packet samples", "", c.counterMemory(), "the newest record is shed", false},
 		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
 		{"records of a slot and of the one before, until they are reduced", "controller.flow_memory", recordMemory(c.Controller.FlowMemory), "those of flowsets that were not decoded are not made", false},
 		{"flows that are followed from slot to slot", "controller.max_flows", model.Bytes(f.maxFlows(c)) * trackedSize, "further flows are counted, not followed", false},
@@ -71,6 +73,16 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 // which has half of the flow memory, counts more for a flow at a switch than its
 // record takes in both slots; slices grow by a quarter.
 func recordMemory(flow model.Bytes) model.Bytes { return flow / 2 * 5 / 4 }
+
+// counterMemory is the queue of counters, if a source of them is enabled.
+func (c *Config) counterMemory() model.Bytes {
+	for _, src := range sources.All() {
+		if src.HasCounters && c.Sources[src.Kind].Address() != "" {
+			return counterQueueMemory
+		}
+	}
+	return 0
+}
 
 // recordingMemory is the queue of the recording, with the copy that is being written.
 func (c *Config) recordingMemory() model.Bytes {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -60,8 +61,11 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 	if r.core, err = core.New(c, deps, nil); err != nil {
 		return nil, err
 	}
-	ingest := func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) }
-	if r.decoders, err = r.fabric.decoders(&cfg, nil, ingest); err != nil {
+	if r.decoders, err = r.fabric.decoders(&cfg, nil, recordSink{
+		report:  func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) },
+		reading: func(one *portstat.Reading) { r.core.Controller.IngestReading(max(r.now, r.lastReport), one) },
+		sample:  func(one *portstat.Sample) { r.core.Controller.IngestSample(max(r.now, r.lastReport), one) },
+	}); err != nil {
 		return nil, err
 	}
 	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), r.fabric.keyed, cfg.Controller.Step)

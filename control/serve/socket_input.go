@@ -36,6 +36,7 @@ type socketInput struct {
 	recorder  *capture.Recorder // nil: nothing is recorded
 	listeners []sourceListener  // of the sources other than DTA that are enabled
 	stream    *streamSource     // nil: DTA is the only source
+	counters  counterQueue
 
 	ran    bool // Run has closed the collector and the recorder
 	closed bool
@@ -119,7 +120,10 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 
 // openSources opens the sockets of the sources other than DTA.
 func (s *socketInput) openSources(stream Stream) error {
-	decoders, err := s.fabric.decoders(s.cfg, s, func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) })
+	decoders, err := s.fabric.decoders(s.cfg, s, recordSink{
+		report:  func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) },
+		reading: s.counters.addReading, sample: s.counters.addSample,
+	})
 	if err != nil {
 		return err
 	}

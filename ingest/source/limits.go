@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/weft-telemetry/weft/ingest/identity"
+	"github.com/weft-telemetry/weft/model"
 )
 
 // DefaultRate is the default of Limits.Rate in datagrams a second. Of full
@@ -80,6 +83,16 @@ var AddressKey = SwitchKey{
 	Ok: func(text string) bool {
 		list, err := ParsePrefixes(text)
 		return err == nil && len(list) > 0 && len(list) <= maxPrefixes
+	},
+}
+
+// IfIndexKey is the key of a switch for which ports its ifIndexes are. Sources that name
+// ports by ifIndex share it.
+var IfIndexKey = SwitchKey{
+	Key: "ifindex", Want: "learned, sonic, port, or a list such as 1=Ethernet0,5=Ethernet4",
+	Ok: func(text string) bool {
+		_, err := identity.ParseIndexes(text, 0, nil, func(string) (model.PortID, bool) { return 1, true })
+		return err == nil
 	},
 }
 

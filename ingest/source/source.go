@@ -10,7 +10,9 @@ import (
 	"net/netip"
 
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/identity"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
@@ -41,6 +43,8 @@ type Source struct {
 	Identify func(f *Fabric) (map[model.NodeID]string, error)
 	// NoOutPort says that mirrors do not contain the port by which a packet left.
 	NoOutPort bool
+	// HasCounters says that it makes readings of counters, or samples of packets.
+	HasCounters bool
 }
 
 // Config is the configuration of a source.
@@ -91,6 +95,9 @@ type Fabric struct {
 	Switches []Switch
 	// ByAddr returns the switch with an address.
 	ByAddr func(a model.Addr) (model.NodeID, bool)
+	// Identity says which switch and port the names of switches on sale mean; all
+	// sources share it.
+	Identity *identity.Table
 }
 
 // Switch is a switch of the topology.
@@ -105,6 +112,8 @@ type Switch struct {
 	Prefixes []netip.Prefix
 	// Port returns the port with an interface's name or a number: "Ethernet8", "3".
 	Port func(text string) (model.PortID, bool)
+	// Rate returns the rate of a port's link; 0: not known.
+	Rate func(p model.PortID) model.Rate
 }
 
 // Output takes what reports contain, in Weft's formats: the data of a label
@@ -112,6 +121,10 @@ type Switch struct {
 type Output struct {
 	Label  func(at model.Time, export []byte)
 	Mirror func(at model.Time, m *mirror.Mirror)
+	// Reading and Sample take what switches on sale report: counters of a port over an
+	// interval, and sampled or dropped packets. Neither may be kept.
+	Reading func(r *portstat.Reading)
+	Sample  func(s *portstat.Sample)
 	// Keyed is nil where there is no keyed memory, as in a replay.
 	Keyed func(at model.Time, reports []dta.Report)
 	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or
