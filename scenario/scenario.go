@@ -191,12 +191,7 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	output, traces := DefaultOutput(), DefaultTraces()
-	sc := schema{
-		Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle},
-		Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(),
-		Output: outputSpec{DeadlockAfter: output.DeadlockAfter},
-	}
+	sc := defaultSchema()
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

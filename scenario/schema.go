@@ -39,6 +39,16 @@ type schema struct {
 	Output           outputSpec       `yaml:"output"`
 }
 
+// defaultSchema is what an empty file means.
+func defaultSchema() schema {
+	output, traces := DefaultOutput(), DefaultTraces()
+	return schema{
+		Seed: 1, Traces: tracesSpec{CloseAfter: traces.CloseAfter, RouteSettle: traces.RouteSettle},
+		Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(),
+		Output: outputSpec{DeadlockAfter: output.DeadlockAfter},
+	}
+}
+
 // decodedElsewhere is a section that is decoded elsewhere.
 type decodedElsewhere struct{}
 

@@ -148,6 +148,7 @@ input, 3 the command succeeded and found a fault.`,
 		a.benchCommand(),
 		a.reproCommand(),
 		wiresharkCommand(),
+		schemaCommand(),
 		a.versionCommand(),
 		manCommand(),
 	)

@@ -5,8 +5,10 @@
 package alerts
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +40,28 @@ type Target struct {
 	Kind  string
 	URL   string
 	Token string // bearer token; empty: none
+	// TokenFile is a file with the token instead, which Reload reads again.
+	TokenFile string
 }
+
+// token returns the bearer token of a target.
+func (t *Target) token() (string, error) {
+	if t.TokenFile == "" {
+		return t.Token, nil
+	}
+	b, err := os.ReadFile(t.TokenFile)
+	if err != nil {
+		return "", &KeyError{"targets", "token_file: " + err.Error()}
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" || len(b) > maxToken || strings.ContainsAny(token, "\r\n") {
+		return "", &KeyError{"targets", fmt.Sprintf("token_file: %s has %d bytes, want a token of one line, at most %d bytes", t.TokenFile, len(b), maxToken)}
+	}
+	return token, nil
+}
+
+// maxToken is the size limit of a token file.
+const maxToken = 16384
 
 // DefaultConfig has no targets.
 func DefaultConfig() Config {
@@ -87,6 +110,9 @@ func (c *Config) Check() error {
 func (t *Target) Check() error {
 	if t.Kind != Alertmanager && t.Kind != Webhook {
 		return fmt.Errorf("kind %q, want alertmanager or webhook", t.Kind)
+	}
+	if t.Token != "" && t.TokenFile != "" {
+		return errors.New("token and token_file, want one of them")
 	}
 	return checkURL(t.URL)
 }

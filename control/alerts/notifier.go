@@ -3,7 +3,9 @@ package alerts
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/model/record"
@@ -23,7 +25,7 @@ type Deps struct {
 // Notifier sends alerts about incidents. Update may be called from any goroutine and
 // never waits.
 type Notifier struct {
-	cfg     Config
+	cfg     atomic.Pointer[Config] // Reload replaces it
 	deps    Deps
 	targets []*target
 	tick    time.Duration
@@ -52,11 +54,45 @@ func New(cfg Config, deps Deps) (*Notifier, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	n := &Notifier{cfg: cfg, deps: deps, incidents: map[string]*tracked{}, tick: min(time.Second, cfg.Repeat/2)}
+	n := &Notifier{deps: deps, incidents: map[string]*tracked{}, tick: min(time.Second, cfg.Repeat/2)}
+	n.cfg.Store(&cfg)
 	for _, t := range cfg.Targets {
-		n.targets = append(n.targets, newTarget(t, &n.cfg, &n.deps))
+		token, err := t.token()
+		if err != nil {
+			return nil, err
+		}
+		n.targets = append(n.targets, newTarget(t, token, &n.cfg, &n.deps))
 	}
 	return n, nil
+}
+
+// Prepare checks a new configuration and returns the function that applies it: tokens,
+// link, severity and times. Other targets and queues need a new Notifier.
+func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	tokens := make([]*string, len(n.targets))
+	for i, t := range n.targets {
+		at := slices.IndexFunc(cfg.Targets, func(o Target) bool { return o.Kind == t.Kind && o.URL == t.URL })
+		if at < 0 {
+			continue
+		}
+		token, err := cfg.Targets[at].token()
+		if err != nil {
+			return nil, err
+		}
+		tokens[i] = &token
+	}
+	return func() {
+		cfg.Queue = n.cfg.Load().Queue
+		n.cfg.Store(&cfg)
+		for i, token := range tokens {
+			if token != nil {
+				n.targets[i].bearer.Store(token)
+			}
+		}
+	}, nil
 }
 
 // SetMuted sets Deps.Muted. Call it before Run.
@@ -68,7 +104,7 @@ func (n *Notifier) Update(r record.Incident) {
 	defer n.mu.Unlock()
 	t := n.incidents[r.ID]
 	switch {
-	case t == nil && !atLeast(r.Severity, n.cfg.Severity):
+	case t == nil && !atLeast(r.Severity, n.cfg.Load().Severity):
 		return
 	case t == nil && len(n.incidents) >= maxIncidents:
 		n.dropped++
@@ -114,16 +150,16 @@ func (n *Notifier) evaluateAll() {
 func (n *Notifier) evaluate(id string, t *tracked, now time.Time) {
 	r := &t.record
 	muted := n.deps.Muted != nil && n.deps.Muted(id)
-	fires := r.End.IsZero() && atLeast(r.Severity, n.cfg.Severity) && !muted
-	if t.sent == nil && !r.End.IsZero() && !muted && !isPart(r) && atLeast(r.Severity, n.cfg.Severity) {
+	fires := r.End.IsZero() && atLeast(r.Severity, n.cfg.Load().Severity) && !muted
+	if t.sent == nil && !r.End.IsZero() && !muted && !isPart(r) && atLeast(r.Severity, n.cfg.Load().Severity) {
 		fires = true // it was over before it was looked at: it fires, and is resolved after the hold
 	}
-	if t.sent != nil && t.sent.Status == "firing" && !muted && !r.End.IsZero() && !isPart(r) && now.Sub(t.since) < n.cfg.Hold {
+	if t.sent != nil && t.sent.Status == "firing" && !muted && !r.End.IsZero() && !isPart(r) && now.Sub(t.since) < n.cfg.Load().Hold {
 		fires = true
 	}
 	switch {
 	case fires:
-		a := newAlert(r, n.cfg.Link)
+		a := newAlert(r, n.cfg.Load().Link)
 		if t.sent == nil || t.sent.Status == "resolved" {
 			t.since = now
 		} else if t.sent.key() != a.key() {
@@ -131,7 +167,7 @@ func (n *Notifier) evaluate(id string, t *tracked, now time.Time) {
 		}
 		if t.sent == nil || !t.sent.same(&a) {
 			n.send(t, a, now, false)
-		} else if now.Sub(t.last) >= n.cfg.Repeat {
+		} else if now.Sub(t.last) >= n.cfg.Load().Repeat {
 			n.send(t, a, now, true)
 		}
 	case t.sent != nil && t.sent.Status == "firing":
@@ -190,4 +226,4 @@ func (n *Notifier) Stats() (list []Stats) {
 }
 
 // QueueLimit is how many alerts may wait for each target.
-func (n *Notifier) QueueLimit() int { return n.cfg.Queue }
+func (n *Notifier) QueueLimit() int { return n.cfg.Load().Queue }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,22 +25,24 @@ const (
 // target is a receiver and what waits for it.
 type target struct {
 	Target
-	cfg    *Config
+	cfg    *atomic.Pointer[Config]
+	bearer atomic.Pointer[string] // token; empty: none
 	deps   *Deps
 	queue  *queue
 	client *http.Client
 	delay  time.Duration // first delay after a failure
 }
 
-func newTarget(t Target, cfg *Config, deps *Deps) *target {
-	return &target{
-		Target: t, cfg: cfg, deps: deps, queue: newQueue(cfg.Queue), delay: firstDelay,
+func newTarget(t Target, token string, cfg *atomic.Pointer[Config], deps *Deps) *target {
+	to := &target{
+		Target: t, cfg: cfg, deps: deps, queue: newQueue(cfg.Load().Queue), delay: firstDelay,
 		client: &http.Client{
-			Timeout: cfg.Timeout,
 			// A redirect could carry the token elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+	to.bearer.Store(&token)
+	return to
 }
 
 // name is the target without what may be secret in its path.
@@ -60,12 +63,12 @@ func (t *target) run(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWait)
 			defer cancel()
-			for t.deliver(last) == nil && len(t.queue.take(1, t.deps.Now(), t.cfg.Expire)) > 0 {
+			for t.deliver(last) == nil && len(t.queue.take(1, t.deps.Now(), t.cfg.Load().Expire)) > 0 {
 			}
 			return
 		case <-t.queue.wake:
 		}
-		for ctx.Err() == nil && len(t.queue.take(1, t.deps.Now(), t.cfg.Expire)) > 0 {
+		for ctx.Err() == nil && len(t.queue.take(1, t.deps.Now(), t.cfg.Load().Expire)) > 0 {
 			if err := t.deliver(ctx); err == nil {
 				failures = 0
 				continue
@@ -92,7 +95,7 @@ func (t *target) deliver(ctx context.Context) error {
 		n = batchSize
 	}
 	now := t.deps.Now()
-	batch := t.queue.take(n, now, t.cfg.Expire)
+	batch := t.queue.take(n, now, t.cfg.Load().Expire)
 	if len(batch) == 0 {
 		return nil
 	}
@@ -116,7 +119,7 @@ func (t *target) post(ctx context.Context, batch []queued, now time.Time) error 
 	if t.Kind == Alertmanager {
 		list := make([]managed, len(batch))
 		for i := range batch {
-			list[i] = batch[i].managed(now, 3*t.cfg.Repeat)
+			list[i] = batch[i].managed(now, 3*t.cfg.Load().Repeat)
 		}
 		to, body = strings.TrimSuffix(t.URL, "/")+"/api/v2/alerts", list
 	}
@@ -124,13 +127,15 @@ func (t *target) post(ctx context.Context, batch []queued, now time.Time) error 
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRejected, err)
 	}
+	ctx, done := context.WithTimeout(ctx, t.cfg.Load().Timeout)
+	defer done()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRejected, err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if t.Token != "" {
-		r.Header.Set("Authorization", "Bearer "+t.Token)
+	if token := *t.bearer.Load(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := t.client.Do(r)
 	if err != nil {

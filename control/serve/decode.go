@@ -59,19 +59,12 @@ func (d *decoder) section(prefix string, v tree.Value) error {
 	for _, e := range list {
 		key := prefix + e.Key
 		d.lines[key] = e.KeyPosition().Line
-		switch key {
-		case "store.retention":
+		i := slices.IndexFunc(itemLists, func(l itemList) bool { return l.key == key })
+		switch {
+		case key == retentionKey:
 			err = d.retention(e.Value)
-		case "switches":
-			err = eachItem(e.Value, key, d.switchItem, append([]string{"name"}, switchKeys()...)...)
-		case "jobs":
-			err = eachItem(e.Value, key, d.job, "name", "hosts", "prefixes")
-		case "api.tenants":
-			err = eachItem(e.Value, key, d.tenant, "name", "token", "prefixes", "hosts")
-		case "api.users":
-			err = eachItem(e.Value, key, d.user, "name", "role", "token")
-		case "alerts.targets":
-			err = eachItem(e.Value, key, d.alertTarget, "kind", "url", "token")
+		case i >= 0:
+			err = eachItem(e.Value, key, func(it item) error { return itemLists[i].read(d, it) }, itemLists[i].keys()...)
 		default:
 			err = d.setting(key, e)
 		}
@@ -122,7 +115,11 @@ func words(v tree.Value, what string) (string, error) {
 // neighbours are the keys of the section that an unknown one stands in.
 func neighbours(key string) (list []string) {
 	prefix := key[:strings.LastIndex(key, ".")+1]
-	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.users", "api.tenants", "alerts.targets") {
+	all := append(keys(), retentionKey)
+	for i := range itemLists {
+		all = append(all, itemLists[i].key)
+	}
+	for _, k := range all {
 		rest, in := strings.CutPrefix(k, prefix)
 		word, _, _ := strings.Cut(rest, ".")
 		if in && !slices.Contains(list, word) {
@@ -214,16 +211,6 @@ func eachItem(v tree.Value, what string, one func(item) error, keys ...string) e
 	return nil
 }
 
-// switchKeys are the keys that sources give to switches.
-func switchKeys() (list []string) {
-	for _, src := range sources.All() {
-		for _, k := range src.SwitchKeys {
-			list = append(list, k.Key)
-		}
-	}
-	return list
-}
-
 func (d *decoder) switchItem(it item) error {
 	s := Switch{Name: it.get["name"].text, Values: map[string]string{}}
 	if s.Name == "" {
@@ -267,7 +254,7 @@ func (d *decoder) user(it item) error {
 }
 
 func (d *decoder) alertTarget(it item) error {
-	t := alerts.Target{Kind: it.get["kind"].text, URL: it.get["url"].text, Token: it.get["token"].text}
+	t := alerts.Target{Kind: it.get["kind"].text, URL: it.get["url"].text, Token: it.get["token"].text, TokenFile: it.get["token_file"].text}
 	if err := t.Check(); err != nil {
 		return it.Errorf("alerts.targets: %v", err)
 	}

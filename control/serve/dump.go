@@ -16,7 +16,7 @@ import (
 // the configuration need not be a user of the API.
 func (c *Config) Dump(w io.Writer) error {
 	var b strings.Builder
-	section := ""
+	section, inner := "", ""
 	for i := range settings {
 		s := &settings[i]
 		head, word, nested := strings.Cut(s.Key, ".")
@@ -31,6 +31,13 @@ func (c *Config) Dump(w io.Writer) error {
 		indent := ""
 		if nested {
 			indent = "  "
+		}
+		sub, rest, deeper := strings.Cut(word, ".")
+		if deeper && sub != inner {
+			fmt.Fprintf(&b, "%s%s:\n", indent, sub)
+		}
+		if inner = ""; deeper {
+			inner, word, indent = sub, rest, indent+"  "
 		}
 		value := s.Value(c)
 		if s.secret && value != "" {
@@ -89,9 +96,9 @@ func (c *Config) dumpSwitches(b *strings.Builder) {
 	for i := range c.Switches {
 		s := &c.Switches[i]
 		fmt.Fprintf(b, "  - name: %s\n", quote(s.Name))
-		for _, key := range switchKeys() {
-			if text, given := s.Values[key]; given {
-				fmt.Fprintf(b, "    %s: %s\n", key, quote(text))
+		for _, f := range switchFields() {
+			if text, given := s.Values[f.key]; given {
+				fmt.Fprintf(b, "    %s: %s\n", f.key, quote(text))
 			}
 		}
 	}

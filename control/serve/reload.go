@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/keyfile"
 	"github.com/weft-telemetry/weft/ingest/sources"
@@ -17,9 +19,8 @@ import (
 )
 
 // Reload applies a new configuration: tokens, tenants, jobs, the content of the
-// certificate, the reporters' keys, retention, size, log level, and the routes of the
-// topology file. It
-// returns the changed keys that need a restart. On an error nothing changes. One
+// certificate, the reporters' keys, tokens and settings of alerts, retention, size, log
+// level, and the routes of the topology file. It returns the changed keys that need a restart. On an error nothing changes. One
 // goroutine calls it.
 func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err error) {
 	// Everything is checked before anything is applied.
@@ -35,6 +36,12 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 	if err != nil {
 		return nil, err
 	}
+	applyAlerts := func() {}
+	if s.alerts != nil {
+		if applyAlerts, err = s.alerts.Prepare(cfg.Alerts); err != nil {
+			return nil, fmt.Errorf("alerts.%w", err)
+		}
+	}
 	if err := s.deps.Store.SetLimits(cfg.Store.Retention, cfg.Store.MaxSize); err != nil {
 		return nil, err
 	}
@@ -47,6 +54,7 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 	if err := s.ReloadAPI(&a); err != nil {
 		return nil, undo(err) // its files have changed since they were tried
 	}
+	applyAlerts()
 	s.input.door.setKeys(&cfg, s.fabric, keys, s.log)
 	if s.deps.Level != nil {
 		s.deps.Level.Set(cfg.Log.level())
@@ -67,7 +75,8 @@ func (s *Service) restarts(cfg *Config) (list []string) {
 	if !reflect.DeepEqual(cfg.Switches, s.cfg.Switches) {
 		list = append(list, "switches")
 	}
-	if !reflect.DeepEqual(cfg.Alerts.Targets, s.cfg.Alerts.Targets) {
+	sameTarget := func(a, b alerts.Target) bool { return a.Kind == b.Kind && a.URL == b.URL } // tokens are reloaded
+	if !slices.EqualFunc(cfg.Alerts.Targets, s.cfg.Alerts.Targets, sameTarget) {
 		list = append(list, "alerts.targets")
 	}
 	return list

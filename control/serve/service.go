@@ -52,8 +52,9 @@ type Service struct {
 	log     *slog.Logger
 	fabric  *fabric
 	input   *socketInput
-	memory  model.Bytes // limit of the process
-	heap    model.Bytes // of it, the Go heap's
+	alerts  *alerts.Notifier // nil: there are no targets
+	memory  model.Bytes      // limit of the process
+	heap    model.Bytes      // of it, the Go heap's
 }
 
 // New opens sockets and memory, and starts nothing. Run or Close must follow.
@@ -92,14 +93,13 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	}
 	c := core.DefaultConfig(s.fabric.controllerConfig(&cfg, last))
 	c.API, c.WriteQueue, c.StoreLimit = &a, cfg.Store.Queue, cfg.Store.MaxSize
-	var notifier *alerts.Notifier
 	if len(cfg.Alerts.Targets) > 0 {
-		if notifier, err = alerts.New(cfg.Alerts, alerts.Deps{Log: deps.Log}); err != nil {
+		if s.alerts, err = alerts.New(cfg.Alerts, alerts.Deps{Log: deps.Log}); err != nil {
 			return nil, err
 		}
 	}
 	if s.Core, err = core.New(c, core.Deps{
-		Alerts:  notifier,
+		Alerts:  s.alerts,
 		Devices: control.NoDevices{}, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {
