@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/commodity"
 	"github.com/weft-telemetry/weft/repro/dta"
 	"github.com/weft-telemetry/weft/repro/everflow"
 	"github.com/weft-telemetry/weft/repro/flowradar"
@@ -13,7 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/repro/intlabel"
 )
 
-// Paper is a published system and its claims, in the order of the paper.
+// Paper is a published system and its claims, in the order of the paper. One of them
+// is none: commodity holds Weft's own figures.
 type Paper struct {
 	Name   string
 	Title  string
@@ -31,6 +33,7 @@ func Papers() []Paper {
 		},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", hawkeye.Claims()},
+		{"commodity", "Not a paper: verdicts from the counters and samples of switches on sale", commodity.Claims()},
 	}
 }
 

@@ -49,6 +49,9 @@ func (p *Port) Delay() engine.Time { return p.delay }
 // link.
 func (p *Port) PauseFrameTime() engine.Time { return p.serialize(p.net.pfcSize) }
 
+// PauseFrameSize returns the bytes of a pause frame on the wire.
+func (n *Network) PauseFrameSize() model.Bytes { return model.Bytes(n.pfcSize) }
+
 // Host returns the host at this end, or nil.
 func (p *Port) Host() *Host { return p.host }
 

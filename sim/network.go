@@ -190,6 +190,9 @@ func (r Reason) String() string { return reasonNames[r] }
 func (n *Network) drop(p *Packet, at *Port, why Reason) {
 	n.Counts.Drops[why]++
 	at.Drops[why]++
+	if at.sw != nil && at.sw.DropTap != nil && why != DropSilent && why != DropCorrupt {
+		at.sw.DropTap(p, at, why)
+	}
 	if n.observer != nil {
 		n.observer.Dropped(n.now, p, at, why)
 	}

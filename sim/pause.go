@@ -31,6 +31,7 @@ func (p *Port) pauseFrame() *Packet {
 	prio := model.Priority(bits.TrailingZeros8(bits.RotateLeft8(p.pfcDue, -int(p.pfcNext)))+int(p.pfcNext)) & 7
 	p.pfcNext = uint8(prio+1) & 7
 	p.pfcDue &^= 1 << prio
+	p.PFC[prio].Sent++
 	pkt := n.pool.get()
 	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, n.pfcSize, prio
 	if p.pfcStop>>prio&1 == 0 {
@@ -64,6 +65,7 @@ func (p *Port) receivePause(pkt *Packet) {
 	prio := pkt.Priority
 	stop := pkt.pauseFor() > 0
 	p.pauseGen[prio]++
+	p.PFC[prio].Received++
 	if stop {
 		p.PausesReceived++
 	}
@@ -98,6 +100,7 @@ func (p *Port) setPaused(prio model.Priority, stop bool) {
 	n := p.net
 	if stop {
 		p.paused |= bit
+		p.PFC[prio].Transitions++
 		p.pausedSince[prio] = n.now
 	} else {
 		p.paused &^= bit

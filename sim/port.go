@@ -67,6 +67,14 @@ type Port struct {
 	PausesReceived int64                      // PAUSE frames received
 	PausedFor      [numPriorities]engine.Time // time spent paused, completed pauses only
 	pausedSince    [numPriorities]engine.Time
+	PFC            [numPriorities]PFCCounts
+	Marked         [numPriorities]int64 // packets that got an ECN mark in this port's queue
+}
+
+// PFCCounts are the pause and resume frames of one priority at one port.
+type PFCCounts struct {
+	Sent, Received int64
+	Transitions    int64 // pauses received while the port was not paused
 }
 
 // ecnCurve is ECNParams as switches use them.

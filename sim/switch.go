@@ -31,6 +31,10 @@ type Switch struct {
 	misrouted   diversions[model.PortID]
 	wrongRoutes []*Entry // active Reroute entries
 
+	// DropTap is called with every packet that the switch drops and knows of; nil
+	// usually. It must not keep it, nor change it.
+	DropTap func(p *Packet, at *Port, why Reason)
+
 	bgp      *speaker // nil usually
 	programs programs
 	slowPath bool // programs or faults see every packet
@@ -323,6 +327,7 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 		}
 	}
 	p.ECN = CE
+	out.Marked[p.Priority]++
 	sw.net.Counts.Marked++
 }
 
@@ -336,6 +341,13 @@ func (sw *Switch) pauseReceived(at *Port, p *Packet) {
 		sw.programs.runStage(StagePFC, nil)
 		sw.programs.survives()
 	}
+}
+
+// IngressBuffer returns what packets of a priority that entered by a port hold of the
+// shared buffer and of the port's headroom.
+func (sw *Switch) IngressBuffer(port model.PortID, prio model.Priority) (shared, headroom model.Bytes) {
+	_, shared, headroom = sw.buffer.Usage(port, prio)
+	return shared, headroom
 }
 
 // BufferConfig returns the settings of the switch's buffer.

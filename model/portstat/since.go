@@ -3,7 +3,7 @@ package portstat
 import "errors"
 
 // ErrReset is returned for totals below earlier ones: the switch restarted, or
-// somebody cleared its counters. What it counted in between is unknown.
+// an operator cleared its counters. What it counted in between is unknown.
 var ErrReset = errors.New("counters were reset")
 
 // Since sets c to what was counted between two totals of one port: differences of
