@@ -33,16 +33,21 @@ var itemLists = []itemList{
 		{key: "name", about: "of the job"}, {key: "hosts", about: "hosts of the job", list: true}, {key: "prefixes", about: "its addresses", list: true},
 	}, (*decoder).job},
 	{"api.tenants", "who sees the flows of some addresses only", []itemField{
-		{key: "name", about: "of the tenant"}, {key: "token", about: "at least 16 characters"},
-		{key: "prefixes", about: "addresses of the tenant", list: true}, {key: "hosts", about: "hosts of the tenant", list: true},
+		{key: "name", about: "of the tenant"},
+		{key: "token", about: "at least 16 characters"},
+		{key: "prefixes", about: "addresses of the tenant", list: true},
+		{key: "hosts", about: "hosts of the tenant", list: true},
 	}, (*decoder).tenant},
 	{"api.users", "tokens with a name and a role", []itemField{
-		{key: "name", about: "who, for the audit log"}, {key: "role", about: "what the user may do", words: []string{"viewer", "operator", "admin"}},
+		{key: "name", about: "who, for the audit log"},
+		{key: "role", about: "what the user may do", words: []string{"viewer", "operator", "admin"}},
 		{key: "token", about: "at least 16 characters"},
 	}, (*decoder).user},
 	{"alerts.targets", "where alerts are sent", []itemField{
-		{key: "kind", about: "of the receiver", words: []string{"alertmanager", "webhook"}}, {key: "url", about: "http or https"},
-		{key: "token", about: "sent as a bearer token"}, {key: "token_file", about: "file with the token, read again on a reload"},
+		{key: "kind", about: "of the receiver", words: []string{"alertmanager", "webhook"}},
+		{key: "url", about: "http or https"},
+		{key: "token", about: "sent as a bearer token"},
+		{key: "token_file", about: "file with the token, read again on a reload"},
 	}, (*decoder).alertTarget},
 }
 
