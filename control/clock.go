@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/weft-telemetry/weft/analyze/commodity"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/control/rootcause"
@@ -89,6 +90,9 @@ func (c *Controller) newAnalyses() (err error) {
 	c.ports, e = portwatch.New(c.cfg.Ports, c.devices)
 	err = errors.Join(err, e)
 	c.diagnoser, e = rootcause.New(c.cfg.Causes)
+	err = errors.Join(err, e)
+	c.counters, e = commodity.New(commodity.DefaultConfig(c.cfg.Intent))
+	c.counted = 0
 	return errors.Join(err, e)
 }
 

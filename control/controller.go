@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/commodity"
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -147,6 +148,8 @@ type Controller struct {
 	findings   *flowfindings.Log
 	prober     *probe.Scheduler
 	diagnoser  *rootcause.Diagnoser
+	counters   *commodity.Analyzer
+	counted    model.Time // when counters were judged
 
 	now           model.Time
 	wall          model.Time // by SetWallClock
@@ -333,6 +336,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.protect("port samples", func() { c.samplePorts(now) })
 	c.protect("traces", func() { c.traces.Advance(now) })
 	c.runTimers(now)
+	c.protect("counters", func() { c.concludeCounters(now) })
 	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Tick(now)) })
 	c.protect("incidents", func() { c.correlator.CloseQuiet(now) })
 	c.publishChanges()

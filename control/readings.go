@@ -1,6 +1,8 @@
 package control
 
 import (
+	"time"
+
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/model/record"
@@ -27,7 +29,10 @@ func (c *Controller) IngestReading(now model.Time, r *portstat.Reading) {
 		c.stats.Counters.Untimely++
 		return
 	}
-	c.protect("counters", func() { c.recordReading(r) })
+	c.protect("counters", func() {
+		c.recordReading(r)
+		c.counters.AddReading(r)
+	})
 	c.liveness.markAlive(now, PortReading, r.Port.Node)
 }
 
@@ -43,7 +48,27 @@ func (c *Controller) IngestSample(now model.Time, s *portstat.Sample) {
 		c.stats.Counters.Untimely++
 		return
 	}
+	c.protect("counters", func() { c.counters.AddSample(s) })
 	c.liveness.markAlive(now, PacketSample, s.Node)
+}
+
+// minRound bounds how often counters are judged, however often switches are polled.
+const minRound = 10 * time.Millisecond
+
+// concludeCounters judges readings and samples once per interval of the readings.
+func (c *Controller) concludeCounters(now model.Time) {
+	if now.Sub(c.counted) < minRound {
+		return
+	}
+	interval := c.counters.Interval()
+	if interval == 0 || now.Sub(c.counted) < interval {
+		return
+	}
+	c.counted = now
+	list := c.counters.Conclude()
+	for i := range list {
+		c.addEvidence(c.counters.Evidence(&list[i], now))
+	}
 }
 
 // timely reports whether the time of a record is near the collector's clock.

@@ -234,8 +234,8 @@ func TestIncast(t *testing.T) {
 		t.Errorf("culprits sent %d bytes, the first by %d samples; want the port's 12400000 by 5", sum, v.Culprits[0].Samples)
 	}
 	e := b.analyzer.Evidence(v, b.now)
-	if e.Source != anomaly.Counters || !e.AtReceiver || len(e.Culprits) != 4 || e.Confirmed {
-		t.Errorf("evidence %+v; want counters, at the receiver, 4 culprits, not yet confirmed", e)
+	if e.Source != anomaly.Counters || !e.AtReceiver || len(e.Culprits) != 4 || !e.Confirmed || e.Interval != round {
+		t.Errorf("evidence %+v; want counters, at the receiver, 4 culprits, confirmed, the interval", e)
 	}
 }
 

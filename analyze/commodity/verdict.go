@@ -52,6 +52,17 @@ type Culprit struct {
 // deviations of a Poisson count.
 func (c *Culprit) Error() float64 { return 1.96 / math.Sqrt(float64(max(c.Samples, 1))) }
 
+// Interval returns the shortest interval of the readings since the last round; 0: there
+// are none.
+func (a *Analyzer) Interval() (shortest time.Duration) {
+	for _, id := range a.fabric.Switches() {
+		if s := &a.nodes[id]; s.fresh && (shortest == 0 || s.interval < shortest) {
+			shortest = s.interval
+		}
+	}
+	return shortest
+}
+
 // Conclude ends a round: it evaluates the switches that reported since the last
 // one, and returns what is wrong now. Call it about once per interval.
 func (a *Analyzer) Conclude() (list []Verdict) {
@@ -212,7 +223,7 @@ func (a *Analyzer) culprits(v *Verdict) string {
 // collector's clock.
 func (a *Analyzer) Evidence(v *Verdict, at model.Time) incident.Evidence {
 	e := incident.Evidence{
-		At: at, From: v.From, Source: anomaly.Counters, Cause: v.Cause, Confirmed: v.Confidence >= confirmed,
+		At: at, From: v.From, Interval: v.Interval, Source: anomaly.Counters, Cause: v.Cause, Confirmed: v.Confidence >= confirmed,
 		Location: v.Location, Extent: v.Extent, Receiver: v.Receiver, HasReceiver: v.HasReceiver,
 		Flows: v.Flows, Text: v.Text, LostPackets: v.NewPackets, SentPackets: v.SentPackets, Scale: uint64(len(v.Waiting)),
 	}
@@ -233,4 +244,4 @@ func (a *Analyzer) Evidence(v *Verdict, at model.Time) incident.Evidence {
 
 // confirmed is the confidence from which on evidence rules out harmless
 // explanations.
-const confirmed = 0.75
+const confirmed = 0.65

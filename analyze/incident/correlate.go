@@ -155,13 +155,14 @@ const MaxRemembered = 64
 // isAbout reports whether e belongs to an incident: its time fits, its cause
 // can be the same fault, and it shares a node or a flow.
 func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
-	if e.From > in.Last.Add(c.cfg.TimeTolerance) || e.At < in.Begin.Add(-c.cfg.TimeTolerance) {
+	tolerance := max(c.cfg.TimeTolerance, e.Interval, in.interval)
+	if e.From > in.Last.Add(tolerance) || e.At < in.Begin.Add(-tolerance) {
 		return false
 	}
 	if !in.Cause.Related(e.Cause) && !in.hasSameEvidence(e) {
 		return false
 	}
-	if e.Cause > in.Cause && e.From > in.Begin.Add(c.cfg.TimeTolerance) {
+	if e.Cause > in.Cause && e.From > in.Begin.Add(tolerance) {
 		return false // what started that much later cannot be the cause
 	}
 	if !e.Confirmed && e.Cause > in.Cause && e.Cause.Family() != in.Cause.Family() {
@@ -228,7 +229,7 @@ func (c *Correlator) canMerge(a, b *Incident, e *Evidence) bool {
 	if b.Cause > a.Cause {
 		a, b = b, a
 	}
-	if a.Cause > b.Cause && a.Begin > b.Begin.Add(c.cfg.TimeTolerance) {
+	if a.Cause > b.Cause && a.Begin > b.Begin.Add(max(c.cfg.TimeTolerance, a.interval, b.interval)) {
 		return false // what started that much later cannot be the cause
 	}
 	return a.Cause.Related(b.Cause)
@@ -283,10 +284,11 @@ func (c *Correlator) closeAt(i int) {
 	c.open = slices.Delete(c.open, i, i+1)
 }
 
-// CloseQuiet closes incidents without evidence for QuietPeriod.
+// CloseQuiet closes incidents without evidence for QuietPeriod, or for two intervals of
+// the counters that show them.
 func (c *Correlator) CloseQuiet(now model.Time) {
 	for i := 0; i < len(c.open); {
-		if now > c.open[i].Last.Add(c.cfg.QuietPeriod) {
+		if now > c.open[i].Last.Add(max(c.cfg.QuietPeriod, 2*c.open[i].interval)) {
 			c.closeAt(i)
 			continue
 		}

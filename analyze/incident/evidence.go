@@ -1,14 +1,20 @@
 package incident
 
 import (
+	"time"
+
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
 // Evidence is one finding of one source.
 type Evidence struct {
-	At        model.Time // when it was found, by the collector's clock
-	From      model.Time // when the fault it shows started
+	At   model.Time // when it was found, by the collector's clock
+	From model.Time // when the fault it shows started
+	// Interval is how far apart readings of counters were; 0: the source dates what it
+	// shows. Nothing within an interval has an order, and the next evidence comes no
+	// sooner than after one.
+	Interval  time.Duration
 	Source    anomaly.Source
 	Cause     anomaly.Cause
 	Confirmed bool // the source rules out harmless explanations

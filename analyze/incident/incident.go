@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
@@ -47,10 +48,12 @@ type Incident struct {
 	Timeline []Evidence // the first evidence of each cause and source, in order
 	Omitted  int        // evidence that was counted and not kept
 
-	root    root
-	source  anomaly.Source // of Text
-	scale   uint64         // of Text
-	changed bool
+	root root
+	// interval is the longest of counters that show it.
+	interval time.Duration
+	source   anomaly.Source // of Text
+	scale    uint64         // of Text
+	changed  bool
 }
 
 // Severity returns the cause's severity, or Notice while the incident is minor.
@@ -118,6 +121,7 @@ const (
 // addEvidence adds evidence to the incident.
 func (in *Incident) addEvidence(e *Evidence) {
 	in.changed = true
+	in.interval = max(in.interval, e.Interval)
 	first := len(in.Timeline)+in.Omitted == 0
 	minor := e.Minor || e.Cause.Severity() == anomaly.Notice
 	if first || in.Minor && !minor { // background congestion before is not the start of the fault
