@@ -14,7 +14,7 @@
 /* bpf_fib_lookup is for programs under the GPL. */
 char license_name[] SEC("license") = "GPL";
 
-enum { BANKS = 4, NO_BANK = BANKS, FAMILIES = 2, MAX_TABLES = 4, MAX_GROUPS = 16 };
+enum { BANKS = 8, NO_BANK = BANKS, FAMILIES = 2, MAX_TABLES = 4, MAX_GROUPS = 16 };
 
 /* The packets of a cell are above its bytes in one word, so that one atomic addition counts
  * both: 2^28 packets and 64 GiB in a slot. */

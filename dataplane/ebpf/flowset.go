@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// banks is the number of tables: one is filled while others wait until no CPU
-	// writes to them, which takes up to 20 ms, and are exported.
-	banks  = 4
+	// banks is the number of tables, BANKS of flowset.c: one is filled while others wait
+	// until no CPU writes to them, which takes up to 20 ms, and are exported. On a busy
+	// machine the export may be late by a tenth of a second.
+	banks  = 8
 	noBank = banks // no table is free
 
 	families = 2 // IPv4, IPv6

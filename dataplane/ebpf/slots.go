@@ -9,6 +9,7 @@ import (
 // slots says which bank is filled, which are full, and which are free.
 type slots struct {
 	mu      sync.Mutex
+	begun   bool
 	current slot
 	free    []int
 	full    []slot // in the order of time
@@ -30,12 +31,17 @@ func (s *slots) init() {
 
 // BeginSlot ends the current slot and begins the one that contains now: CPUs fill
 // the next table from their next packet on. If no table is free, because Export is
-// late, packets count as missed until one is.
+// late, packets count as missed until one is. If the clock was set back, the slot
+// continues until its end is reached again.
 func (f *Flowset) BeginSlot(now model.Time) {
 	s := &f.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := slot{bank: noBank, number: f.slotAt(now), start: f.startOf(now)}
+	if s.begun && next.start <= s.current.start {
+		return
+	}
+	s.begun = true
 	if len(s.free) > 0 {
 		next.bank = s.free[0]
 		s.free = s.free[1:]

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weft-telemetry/weft/dataplane/ebpf"
+	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/inswitch/reporter"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Config is what an agent observes, and where it reports.
+type Config struct {
+	Node       model.NodeID   // of the topology: who reports
+	Flowset    flowset.Config // List is that of the node
+	Interfaces []Interface
+	To         netip.AddrPort // of the collector
+	Key        *dta.MAC       // authenticates reports; nil: none does
+	// Queue is how many datagrams may wait for the socket. Reports that find it full
+	// are dropped and counted.
+	Queue int
+}
+
+// Interface is one interface of this network namespace.
+type Interface struct {
+	Name string
+	Port model.PortID // its number in the topology
+	Hook ebpf.Hook
+}
+
+// DefaultConfig keeps flowsets of 1,000 flows in each slot of 10 ms. A table of 10,000
+// flows, as switches have, takes 260 Mb/s to report.
+func DefaultConfig() Config {
+	c := Config{Flowset: flowset.DefaultConfig(), Queue: 1024}
+	if err := c.SetFlows(1000); err != nil {
+		panic(err) // within the measured range
+	}
+	return c
+}
+
+// SetFlows sizes the flowsets of both families for a number of flows in a slot.
+func (c *Config) SetFlows(flows int) error {
+	plan, err := flowset.Plan(flows, 0.99, flowset.Single)
+	if err != nil {
+		return err
+	}
+	c.Flowset.IPv4 = flowset.Table{Geometry: plan.Geometry, Layout: flowset.Layout4}
+	c.Flowset.IPv6 = flowset.Table{Geometry: plan.Geometry, Layout: flowset.Layout6}
+	return nil
+}
+
+// Check returns an error for the first invalid field.
+func (c *Config) Check() error {
+	switch {
+	case len(c.Interfaces) == 0:
+		return errors.New("agent: no interface, want at least one")
+	case !c.To.IsValid():
+		return errors.New("agent: no address of a collector")
+	case c.Queue < 1:
+		return fmt.Errorf("agent: queue of %d datagrams, want at least 1", c.Queue)
+	}
+	ports := map[model.PortID]string{}
+	for _, i := range c.Interfaces {
+		if other, taken := ports[i.Port]; taken || i.Port == 0 {
+			return fmt.Errorf("agent: interface %s is port %d, which is 0 or also that of %q; want one port each, from 1", i.Name, i.Port, other)
+		}
+		ports[i.Port] = i.Name
+	}
+	return c.Flowset.Check()
+}
+
+// Agent observes and reports.
+type Agent struct {
+	cfg   Config
+	flows *ebpf.Flowset
+	conn  *net.UDPConn
+
+	mu       sync.Mutex // guards all below
+	reporter *reporter.Reporter
+	stats    Stats
+}
+
+// New attaches programs to the interfaces of the calling thread's network namespace.
+// They count nothing before Run.
+func New(cfg Config) (_ *Agent, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	if cfg.Flowset.Seed == 0 {
+		cfg.Flowset.Seed = rand.Uint64()
+	}
+	a := &Agent{cfg: cfg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	packing := reporter.DefaultConfig(cfg.Node, dta.Seq(rand.Uint32()))
+	packing.MaxDatagrams, packing.HistoryBytes = cfg.Queue, 0
+	packing.Key, packing.Start = cfg.Key, model.TimeOf(time.Now())
+	if cfg.Flowset.ChunkBytes == 0 {
+		cfg.Flowset.ChunkBytes = cfg.Flowset.MaxChunk(0) - dta.SignedOverhead
+	}
+	if a.reporter, err = reporter.New(packing); err != nil {
+		return nil, err
+	}
+	if a.flows, err = ebpf.Load(cfg.Node, cfg.Flowset); err != nil {
+		return nil, err
+	}
+	for _, i := range cfg.Interfaces {
+		at, err := net.InterfaceByName(i.Name)
+		if err != nil {
+			return nil, fmt.Errorf("agent: interface %s: %w", i.Name, err)
+		}
+		if err := a.flows.NumberPort(at.Index, i.Port); err != nil {
+			return nil, err
+		}
+		if err := a.flows.Attach(at.Index, i.Hook); err != nil {
+			return nil, fmt.Errorf("agent: interface %s: %w", i.Name, err)
+		}
+	}
+	return a, nil
+}
+
+// Run counts and reports until ctx is done. It then reports what was counted, and
+// detaches the programs.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.Close()) }()
+	if a.conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.cfg.To)); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	ended := make(chan struct{}, 1)
+	stopped := make(chan error, 1)
+	var answers sync.WaitGroup
+	answers.Go(a.readAnswers)
+	defer func() {
+		err = errors.Join(err, a.conn.SetReadDeadline(time.Unix(0, 1))) // ends readAnswers
+		answers.Wait()
+	}()
+	go func() { stopped <- a.exportSlots(ended) }()
+	last := a.followClock(ctx, ended)
+	// The last slot is reported as far as it came.
+	err = a.flows.DetachAll()
+	a.flows.BeginSlot(a.flows.NextSlot(last))
+	close(ended)
+	return errors.Join(err, <-stopped)
+}
+
+// followClock begins a slot whenever the wall clock reaches one. It returns a time in the
+// last.
+func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) model.Time {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := model.TimeOf(time.Now())
+		a.flows.BeginSlot(now)
+		select {
+		case ended <- struct{}{}:
+		default: // the export has one to do already, and takes all slots
+		}
+		timer.Reset(time.Duration(a.flows.NextSlot(now) - now))
+		select {
+		case <-ctx.Done():
+			return now
+		case <-timer.C:
+		}
+	}
+}
+
+// exportSlots reports the slots that have ended, until the clock stops and all are.
+func (a *Agent) exportSlots(ended <-chan struct{}) error {
+	for range ended {
+		if err := a.export(); err != nil {
+			return err
+		}
+	}
+	return a.export()
+}
+
+func (a *Agent) export() error {
+	e, err := a.flows.Export(a.report)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reporter.Flush(model.TimeOf(time.Now()))
+	a.send()
+	a.stats.addExported(&e)
+	return nil
+}
+
+// report packs one chunk.
+func (a *Agent) report(chunk []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// What cannot be packed is counted by the reporter.
+	_ = a.reporter.AddReport(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, List: a.cfg.Flowset.List, Data: chunk})
+	a.send()
+}
+
+// send passes complete datagrams to the socket. The kernel's buffer is the only place
+// where they wait: what it refuses is lost.
+func (a *Agent) send() {
+	for a.reporter.ReadyDatagrams() > 0 {
+		datagram := a.reporter.Datagram(0)
+		if _, err := a.conn.Write(datagram); err != nil {
+			a.stats.countUnsent(datagram)
+		} else {
+			a.stats.Datagrams++
+			a.stats.Bytes += model.Bytes(len(datagram))
+		}
+		a.reporter.Release(1)
+	}
+}
+
+// readAnswers reads what the collector refuses, until the socket has a deadline.
+func (a *Agent) readAnswers() {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := a.conn.Read(buf)
+		if errors.Is(err, errDeadline) || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // a refused datagram shows here, too; send counts those
+		}
+		a.mu.Lock()
+		_ = a.reporter.HandleAcks(model.TimeOf(time.Now()), buf[:n]) // counted by the reporter
+		a.mu.Unlock()
+	}
+}
+
+// Close detaches the programs of an agent that does not run. Run does it at its end.
+func (a *Agent) Close() (err error) {
+	if a.flows != nil {
+		err = a.flows.Close()
+		a.flows = nil
+	}
+	if a.conn != nil {
+		err = errors.Join(err, a.conn.Close())
+		a.conn = nil
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"os"
+
+	"github.com/weft-telemetry/weft/dataplane/ebpf"
+	"github.com/weft-telemetry/weft/inswitch/reporter"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+var errDeadline = os.ErrDeadlineExceeded
+
+// Stats are the counters of an agent.
+type Stats struct {
+	Exported  ebpf.Exported
+	Reporter  reporter.Stats
+	Datagrams uint64      // that the kernel took
+	Bytes     model.Bytes // of them
+	// Unsent is reports that the kernel did not take: no collector listens, or there
+	// is no route to it.
+	Unsent uint64
+}
+
+func (s *Stats) addExported(e *ebpf.Exported) {
+	t := &s.Exported
+	t.Slots += e.Slots
+	t.Chunks += e.Chunks
+	t.Packets += e.Packets
+	t.Bytes += e.Bytes
+	t.Flows += e.Flows
+	t.Unkeyed += e.Unkeyed
+	t.Missed += e.Missed
+	t.Probes += e.Probes
+	t.Inconsistent += e.Inconsistent
+}
+
+func (s *Stats) countUnsent(datagram []byte) {
+	var h dta.Header
+	_, _ = h.Parse(datagram) // our own, so it parses
+	s.Unsent += uint64(h.Count)
+}
+
+// Stats returns the current counters.
+func (a *Agent) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stats
+	s.Reporter = a.reporter.Stats()
+	return s
+}
+
+// Loss is what was lost, by reason.
+type Loss struct {
+	Reason, Unit string
+	Count        uint64
+}
+
+// Losses returns all losses, those of 0 too.
+func (s *Stats) Losses() []Loss {
+	refused := uint64(0)
+	for _, n := range s.Reporter.Refused {
+		refused += n
+	}
+	return []Loss{
+		{"no free table", "packets", s.Exported.Missed},
+		{"inconsistent table", "flowsets", s.Exported.Inconsistent},
+		{"queue full", "reports", s.Reporter.Congested},
+		{"larger than a datagram", "reports", s.Reporter.TooLarge},
+		{"not sent", "reports", s.Unsent},
+		{"refused by the collector", "reports", refused},
+	}
+}

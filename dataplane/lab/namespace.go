@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// prefix begins the names of a lab's network namespaces, which are links in
+// namespaceDir, as iproute2 has them.
+const (
+	prefix       = "weft-"
+	namespaceDir = "/run/netns"
+)
+
+// namespace is the network namespace of one node.
+type namespace struct {
+	name   string
+	handle netns.NsHandle
+	*netlink.Handle
+}
+
+// newNamespace makes a network namespace.
+func newNamespace(node string) (_ *namespace, err error) {
+	n := &namespace{name: prefix + node}
+	if err = onOwnThread(func() error {
+		n.handle, err = netns.NewNamed(n.name)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("network namespace %s: %w", n.name, err)
+	}
+	return n, n.open()
+}
+
+// openNamespace opens the one that another process has made.
+func openNamespace(node string) (_ *namespace, err error) {
+	n := &namespace{name: prefix + node}
+	if n.handle, err = netns.GetFromName(n.name); err != nil {
+		return nil, fmt.Errorf("network namespace %s: %w; is the lab up?", n.name, err)
+	}
+	return n, n.open()
+}
+
+func (n *namespace) open() (err error) {
+	if n.Handle, err = netlink.NewHandleAt(n.handle); err != nil {
+		return fmt.Errorf("network namespace %s: %w", n.name, err)
+	}
+	return nil
+}
+
+func (n *namespace) close() {
+	if n.Handle != nil {
+		n.Handle.Close()
+	}
+	n.handle.Close()
+}
+
+// do runs a function in the namespace: what it opens belongs there.
+func (n *namespace) do(run func() error) error {
+	return onOwnThread(func() error {
+		if err := netns.Set(n.handle); err != nil {
+			return err
+		}
+		return run()
+	})
+}
+
+// onOwnThread runs a function on a thread that ends with it: a thread that has changed
+// its namespace serves no other goroutine.
+func onOwnThread(run func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlock
+		done <- run()
+	}()
+	return <-done
+}
+
+// setting writes a sysctl of the namespace.
+func (n *namespace) setting(name, value string) error {
+	return n.do(func() error { return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0) })
+}
+
+// Remove removes all network namespaces of labs, and returns their names. Interfaces
+// and programs in them go with them.
+func Remove() (removed []string, err error) {
+	all, err := os.ReadDir(namespaceDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		if err := netns.DeleteNamed(e.Name()); err != nil {
+			return removed, fmt.Errorf("remove network namespace %s: %w", e.Name(), err)
+		}
+		removed = append(removed, e.Name())
+	}
+	return removed, nil
+}
