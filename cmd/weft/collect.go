@@ -58,7 +58,9 @@ the status address (/status, /metrics) and in weft collect status.
 
 With --rocev2 translators (weft translate, or a switch) write the memories over
 RDMA: the address receives RoCEv2 packets as an RDMA NIC would, and no reports.
-With --keys they must prove their key, which beyond loopback is demanded.
+With --keys they must prove their key, which beyond loopback is demanded. Without
+keys any verbs program may connect by RDMA_CM, too: the RDMA port of the first memory
+is that of --control, that of the second one higher, and so on.
 
 Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 64 lists of events and 64 lists of whole datagrams.`,

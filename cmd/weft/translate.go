@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os/signal"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/collect/rdma"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/collector"
 )
@@ -17,6 +19,7 @@ func (a *app) translateCommand() *cobra.Command {
 	cfg := collector.DefaultConfig()
 	f := collectFlags{listen: cfg.Listen.String()}
 	source := cfg.Source.String()
+	var regions []string
 	cmd := &cobra.Command{
 		Use:   "translate --to HOST:PORT…",
 		Short: "Write reports to collectors over RDMA",
@@ -27,15 +30,24 @@ and lists are hashed over the collectors.
 The translator connects to weft collect --rocev2 and reconnects after either side
 restarts. While a collector is overloaded, reports are NACKed to their reporters.
 
+With --rdma-cm the collector is any program with an RDMA NIC, or the kernel's
+RoCE: --to is its address and RDMA port, and the flags of memory give its geometry,
+in this order: --key-write, --key-increment, --postcards, --lists. The collector sends address,
+length and R_Key of each memory after it has accepted, or --region gives them.
+
 With --keys translator and collector prove to each other that they have the key of
 --name. With --topology the keys of its nodes verify the reports received, too.`,
 		Example: `  weft translate --to 127.0.0.1:1337
   weft translate --to 10.0.0.51:1337 --source 10.0.0.1:0 --name translator0 --keys weft.keys
-  weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --source 10.0.0.1:4791 --listen 10.0.0.1:40040`,
+  weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --source 10.0.0.1:4791 --listen 10.0.0.1:40040
+  weft translate --rdma-cm --to 10.0.0.51:1337 --source 10.0.0.1:4791 --key-write 4=1GiB --lists 64:80:4096`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(cfg.Collectors) == 0 {
 				return usagef("--to is missing, want the --control address of a collector")
+			}
+			if err := f.applyRegions(&cfg, regions); err != nil {
+				return usageError{err}
 			}
 			for _, to := range cfg.Collectors {
 				if _, _, err := net.SplitHostPort(to); err != nil {
@@ -64,6 +76,33 @@ With --keys translator and collector prove to each other that they have the key 
 	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "number of sockets that share the port")
 	fl.Float64Var(&cfg.Rate, "rate", 0, "rate limit in reports/s, 0 for none; excess is NACKed to the reporter")
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
+	fl.BoolVar(&cfg.CM, "rdma-cm", false, "connect by RDMA_CM to a collector that is not Weft, whose memory has this geometry:")
+	fl.StringArrayVar(&f.keyWrites, "key-write", nil, "with --rdma-cm: memory for the newest values, VALUE_BYTES=SIZE")
+	fl.StringVar(&f.counts, "key-increment", "", "with --rdma-cm: memory for counters, SIZE")
+	fl.StringVar(&f.postcards, "postcards", "", "with --rdma-cm: memory for paths, HOPS=SIZE")
+	fl.StringArrayVar(&f.lists, "lists", nil, "with --rdma-cm: lists of one layout, LISTS:ENTRY_BYTES:CAPACITY[:sized]")
+	fl.BoolVar(&f.prototype, "prototype", false, "with --rdma-cm: the memory layout of the public prototype")
+	fl.StringArrayVar(&regions, "region", nil, "with --rdma-cm: a memory of the collector, ADDRESS:LENGTH:R_KEY in hexadecimal, instead of what it sends")
 	f.access.register(fl)
 	return cmd
+}
+
+// applyRegions checks the flags of the collector's memory, which go with --rdma-cm
+// only, and parses its regions.
+func (f collectFlags) applyRegions(cfg *collector.Config, regions []string) error {
+	if !cfg.CM {
+		if f.prototype || f.keyWrites != nil || f.counts != "" || f.postcards != "" || f.lists != nil || regions != nil {
+			return errors.New("a geometry of memory without --rdma-cm; a collector that is Weft says it")
+		}
+		return nil
+	}
+	cfg.Memory = collector.MemoryConfig{}
+	for _, s := range regions {
+		var r rdma.Region
+		if n, err := fmt.Sscanf(s, "%x:%x:%x", &r.Addr, &r.Length, &r.RKey); n != 3 || err != nil {
+			return fmt.Errorf("--region %q, want ADDRESS:LENGTH:R_KEY in hexadecimal", s)
+		}
+		cfg.Regions = append(cfg.Regions, r)
+	}
+	return nil
 }

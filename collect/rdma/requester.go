@@ -101,6 +101,12 @@ func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 // Local is the queue pair number that answers carry.
 func (q *Requester) Local() roce.QPN { return q.local }
 
+// First is the PSN of the first packet of the connection.
+func (q *Requester) First() roce.PSN { return q.conn.First.Add(0) }
+
+// Remote is the queue pair of the other end.
+func (q *Requester) Remote() roce.QPN { return q.conn.Remote }
+
 // Connect begins a connection. Unacknowledged packets of an earlier one are lost:
 // they may have been executed or not, and an addition must not be executed twice.
 func (q *Requester) Connect(now model.Time, c Connection) error {

@@ -62,6 +62,18 @@ func (o *RDMAWriter) Connect(at RemoteRegions, heads []uint64) error {
 	return nil
 }
 
+// Heads returns the number of entries written to each list, 0 before Connect.
+func (o *RDMAWriter) Heads() []uint64 {
+	if o.heads == nil {
+		lists := 0
+		for _, l := range o.Lists {
+			lists += int(l.Lists())
+		}
+		return make([]uint64, lists)
+	}
+	return o.heads
+}
+
 // Stats returns the current counters.
 func (o *RDMAWriter) Stats() RDMAWriterStats { return o.stats }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // Config configures a collector. It has memory, or writes that of remote
@@ -46,6 +47,11 @@ type Config struct {
 	Translate     translate.Config // of the translators
 	Memory        MemoryConfig
 
+	// CM connects to the one remote collector by RDMA_CM: it is not Weft, and its
+	// address has its port in RDMA's port space. Memory is then its geometry.
+	CM bool
+	// Regions are those of the remote memories with CM; none: the collector sends them.
+	Regions []rdma.Region
 	// Keys are those of translators: of this one at remote collectors, of others
 	// with RoCE; nil: none.
 	Keys rocev2.Keys
@@ -134,6 +140,11 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
+	if c.CM {
+		if err := c.validateCM(); err != nil {
+			return err
+		}
+	}
 	if _, err := c.limiter(); err != nil || len(c.Collectors) > 0 { // their memory is known when they are connected
 		return err
 	}
@@ -145,6 +156,20 @@ func (c Config) Validate() error {
 		if err := q.Check(plan); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validateCM returns what does not go with RDMA_CM.
+func (c Config) validateCM() error {
+	switch {
+	case len(c.Collectors) != 1:
+		return fmt.Errorf("collector: %d collectors by RDMA_CM, want 1: all its packets have port %d", len(c.Collectors), roce.Port)
+	case c.Keys != nil:
+		return errors.New("collector: keys by RDMA_CM, which cannot prove them; want no keys, or a collector that is Weft")
+	}
+	if _, err := c.Memory.Plan(); err != nil {
+		return fmt.Errorf("%w; want the geometry of the collector's memory", err)
 	}
 	return nil
 }
@@ -262,10 +287,18 @@ func (c *Collector) openClients(ctx context.Context) error {
 		if i > 0 && source.Port() != 0 {
 			source = netip.AddrPortFrom(source.Addr(), source.Port()+uint16(i))
 		}
-		client, err := rocev2.Dial(ctx, rocev2.ClientConfig{
+		cfg := rocev2.ClientConfig{
 			Name: c.cfg.Name, Collector: to, Local: source, Keys: c.cfg.Keys,
 			Translate: c.cfg.Translate, Requester: rdma.DefaultRequesterConfig(),
-		}, c.log)
+		}
+		if c.cfg.CM {
+			plan, err := c.cfg.Memory.Plan()
+			if err != nil {
+				return err
+			}
+			cfg.CM = &rocev2.CMClientConfig{Plan: plan, Regions: c.cfg.Regions}
+		}
+		client, err := rocev2.Dial(ctx, cfg, c.log)
 		if err != nil {
 			return err
 		}

@@ -114,9 +114,13 @@ func (d *Decoder) DecodeIP(at model.Time, ip []byte, emit func(*mirror.Mirror)) 
 }
 
 // decodePayload decodes the payload of the IP header, the innermost if mirrors are
-// tunnelled.
+// tunnelled. A switch that pads may announce a bridged frame (GRE protocol 0x6558)
+// where its padding begins: then there is no tunnel to follow.
 func (d *Decoder) decodePayload(at model.Time, b []byte, emit func(*mirror.Mirror)) {
 	h := d.outer.Innermost()
+	if _, pads := d.cfg.Pads[d.outer.Outer.Key.Src]; pads && d.outer.Outer.Key.Proto == model.GRE {
+		h = &d.outer.Outer
+	}
 	b = b[:min(len(b), int(h.Start+h.Length))]
 	switch {
 	case h.Flags.Has(packet.Fragment):

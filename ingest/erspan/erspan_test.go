@@ -104,6 +104,8 @@ func TestEveryVariantOfSONiC(t *testing.T) {
 		"Barefoot, 12 bytes of type III":   {pad(erspan.ProtoIII, false, 12), 12, 0},
 		"an unassigned protocol, no bytes": {pad(0x1234, false, 0), -1, 0},
 		"Mellanox's, said to be 22":        {pad(erspan.ProtoMellanox, false, 22), 22, 0},
+		"bridged, no bytes":                {pad(packet.TypeBridged, false, 0), -1, 0},
+		"bridged, 8 bytes":                 {pad(packet.TypeBridged, false, 8), 8, 0},
 		"with a VLAN tag":                  {ethernet(packet.TypeVLAN, append(packet.VLAN{ID: 5, Type: packet.TypeIPv4}.AppendTo(nil), around(plain)[14:]...)), 0, 12},
 		"in a tunnel":                      {ethernet(packet.TypeIPv4, ipv4(model.IPIP, model.Addr4(1), around(plain)[14:])), 0, 12},
 		"over IPv6": {ethernet(packet.TypeIPv6, append(packet.IPv6{

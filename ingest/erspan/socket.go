@@ -33,13 +33,18 @@ type Listener struct {
 	Now   func() model.Time
 	Panic func(v any, packet []byte)
 
-	conn *net.IPConn
-	v6   bool
+	sockets []*socket
 
-	mu    sync.Mutex // guards the fields below, for Stats
-	d     *Decoder
+	mu   sync.Mutex // guards the fields below, and calls of emit
+	d    *Decoder
+	lost Lost
+}
+
+// socket is that of one IP family.
+type socket struct {
+	conn  *net.IPConn
+	v6    bool
 	drops uint32 // the kernel's counter at the last read; it wraps
-	lost  Lost
 }
 
 // Lost are packets that never reached a Listener's decoder.
@@ -52,8 +57,24 @@ type Lost struct {
 const receiveBuffer = 32 << 20
 
 // Listen opens a socket on an address of this machine, or on all of them with
-// "0.0.0.0" or "::".
+// "0.0.0.0", or "::" for both IP families.
 func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
+	l := &Listener{d: d}
+	addrs := []netip.Addr{addr}
+	if addr == netip.IPv6Unspecified() {
+		addrs = append(addrs, netip.IPv4Unspecified())
+	}
+	for _, a := range addrs {
+		s, err := open(a)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listen for mirrors on %v: %w", a, err), l.Close())
+		}
+		l.sockets = append(l.sockets, s)
+	}
+	return l, nil
+}
+
+func open(addr netip.Addr) (*socket, error) {
 	network := "ip4:47"
 	if addr.Is6() {
 		network = "ip6:47"
@@ -61,20 +82,20 @@ func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 	conn, err := net.ListenIP(network, &net.IPAddr{IP: addr.AsSlice(), Zone: addr.Zone()})
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return nil, fmt.Errorf("listen for mirrors on %v: %w; raw sockets need CAP_NET_RAW", addr, err)
+			return nil, fmt.Errorf("%w; raw sockets need CAP_NET_RAW", err)
 		}
-		return nil, fmt.Errorf("listen for mirrors on %v: %w", addr, err)
+		return nil, err
 	}
-	l := &Listener{conn: conn, d: d, v6: addr.Is6()}
-	if err := l.setSocketOptions(); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen for mirrors on %v: %w", addr, err), conn.Close())
+	s := &socket{conn: conn, v6: addr.Is6()}
+	if err := s.setOptions(); err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	return l, nil
+	return s, nil
 }
 
-// setSocketOptions sets a large receive buffer, and the report of drops.
-func (l *Listener) setSocketOptions() error {
-	raw, err := l.conn.SyscallConn()
+// setOptions sets a large receive buffer, and the report of drops.
+func (s *socket) setOptions() error {
+	raw, err := s.conn.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -89,8 +110,14 @@ func (l *Listener) setSocketOptions() error {
 	return errors.Join(err, failed)
 }
 
-// Close frees the socket, without Run.
-func (l *Listener) Close() error { return l.conn.Close() }
+// Close frees the sockets, without Run.
+func (l *Listener) Close() error {
+	var errs []error
+	for _, s := range l.sockets {
+		errs = append(errs, s.conn.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // Stats returns the current counters of the decoder, and of what did not reach it.
 // Any goroutine may call it.
@@ -111,9 +138,25 @@ const (
 
 // Run receives until the context ends, and then what the kernel had received
 // before. It calls emit with each mirror and its arrival time, by this machine's
-// clock; emit must not keep the mirror. Run closes the socket.
+// clock, never concurrently; emit must not keep the mirror. Run closes the sockets.
 func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.Mirror)) error {
-	defer l.conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(l.sockets))
+	var wg sync.WaitGroup
+	for i, s := range l.sockets {
+		wg.Go(func() {
+			defer cancel() // one that fails ends the others
+			errs[i] = l.receive(ctx, s, emit)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// receive receives from one socket.
+func (l *Listener) receive(ctx context.Context, s *socket, emit func(at model.Time, m *mirror.Mirror)) error {
+	defer s.conn.Close()
 	buf, oob := make([]byte, 1<<16), make([]byte, 64)
 	var at model.Time
 	out := func(m *mirror.Mirror) { emit(at, m) }
@@ -127,10 +170,10 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 				return nil
 			}
 		}
-		if err := l.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return fmt.Errorf("receive mirrors: %w", err)
 		}
-		n, oobn, _, from, err := l.conn.ReadMsgIP(buf, oob)
+		n, oobn, _, from, err := s.conn.ReadMsgIP(buf, oob)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			if !ended.IsZero() {
@@ -144,14 +187,14 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 			at = l.Now()
 		}
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
-			l.handlePacket(at, a.Unmap(), buf[:n], oob[:oobn], out)
+			l.handlePacket(s, at, a.Unmap(), buf[:n], oob[:oobn], out)
 		}
 	}
 }
 
 // handlePacket decodes one packet, with its header if it is IPv4, and reads the
 // kernel's ancillary data.
-func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
+func (l *Listener) handlePacket(s *socket, at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.Panic != nil {
@@ -161,7 +204,7 @@ func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, e
 			}
 		}()
 	}
-	if !l.v6 && len(b) > 0 {
+	if !s.v6 && len(b) > 0 {
 		b = b[min(len(b), int(b[0]&0xf)*4):]
 	}
 	before := l.d.stats.Mirrors
@@ -178,8 +221,8 @@ func (l *Listener) handlePacket(at model.Time, from netip.Addr, b, oob []byte, e
 	for i := range list {
 		if m := &list[i]; m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
 			n := binary.NativeEndian.Uint32(m.Data)
-			l.lost.Dropped += uint64(n - l.drops)
-			l.drops = n
+			l.lost.Dropped += uint64(n - s.drops)
+			s.drops = n
 		}
 	}
 }

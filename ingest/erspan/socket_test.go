@@ -106,3 +106,48 @@ func TestSocketAsksTheGuard(t *testing.T) {
 		t.Errorf("%d mirrors of %+v, refused %v, told %d; want half of %d each", n, st, lost.Refused, g.told, sent)
 	}
 }
+
+// TestSocketOfBothFamilies: "::" receives mirrors over IPv4 and IPv6.
+func TestSocketOfBothFamilies(t *testing.T) {
+	cfg := config()
+	cfg.Switch = func(a model.Addr) (model.NodeID, bool) {
+		if a.Netip().Is4() {
+			return 4, true
+		}
+		return 6, true
+	}
+	cfg.HasPort = nil
+	l, err := Listen(netip.IPv6Unspecified(), newDecoder(t, cfg))
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("a raw socket needs CAP_NET_RAW, which root has, as in CI: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const port = 747 // tells these mirrors from those of other tests on this machine
+	for network, to := range map[string]string{"ip4:47": ownLoopback, "ip6:47": "::1"} {
+		conn, err := net.DialIP(network, nil, &net.IPAddr{IP: net.ParseIP(to)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write(erspan.Mirror{Kind: erspan.TypeII, GRE: seq(1), Index: port, Frame: inside}.AppendTo(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := map[model.NodeID]int{}
+	if err := l.Run(ctx, func(_ model.Time, m *mirror.Mirror) {
+		if m.In == port {
+			if got[m.Switch]++; len(got) == 2 {
+				cancel()
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got[4] != 1 || got[6] != 1 {
+		t.Errorf("mirrors of %v; want one of each family", got)
+	}
+}

@@ -49,7 +49,7 @@ type SourceConfig struct {
 func (c *SourceConfig) Settings() []source.Setting {
 	return append([]source.Setting{
 		{
-			Key: "listen", About: "local address that receives ERSPAN mirrors, which needs CAP_NET_RAW; empty: disabled",
+			Key: "listen", About: "local address that receives ERSPAN mirrors, which needs CAP_NET_RAW; 0.0.0.0 or ::, the latter for both IP families; empty: disabled",
 			Value: &c.Listen,
 		},
 		{Key: "debug_mark", About: "DSCP bits of the debug mark", Value: &c.DebugMark},

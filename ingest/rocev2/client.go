@@ -25,10 +25,13 @@ import (
 type ClientConfig struct {
 	Name      string         // of the translator
 	Collector string         // address of the collector's connection setup, host:port
-	Local     netip.AddrPort // source of packets and destination of answers. A real NIC answers to port 4791
+	Local     netip.AddrPort // source of packets and destination of answers
 	Keys      Keys           // of Name, which both sides prove; nil connects without
 	Translate translate.Config
 	Requester rdma.RequesterConfig
+	// CM, if not nil, connects by RDMA_CM to a collector that is not Weft: Collector is
+	// its address with its port in RDMA's port space. The port of Local is then 4791.
+	CM *CMClientConfig
 
 	ExchangeTime time.Duration // limit of a setup; 0 is 5 s
 }
@@ -48,11 +51,16 @@ type Client struct {
 	tr     *translate.Translator
 	exch   net.Conn
 	ended  chan struct{} // closed when the setup connection is
+	cm     *cmClient     // nil unless cfg.CM
 }
 
 // Dial connects to a collector, gets the geometry of its memories, and starts
 // nothing.
 func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, err error) {
+	if cfg.CM != nil {
+		cfg.Local = listening(cfg.Local.Addr()) // where a NIC sends answers
+		cfg.Requester.Timeout = max(cfg.Requester.Timeout, cmTime(ackTimeoutCode))
+	}
 	socket := udp.DefaultConfig(cfg.Local)
 	socket.Offload, socket.DontFragment, socket.ZeroChecksum, socket.Timeout = false, true, true, 2*time.Millisecond
 	c := &Client{cfg: cfg, log: log}
@@ -70,12 +78,20 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(random24()|2)); err != nil {
 		return nil, err
 	}
+	if cfg.CM != nil {
+		c.cm = newCMClient(c.conn.Local())
+	}
 	o, err := c.setUpConnection(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.regs = o.reply.Regions
-	if c.plan, _, err = o.reply.plan(); err == nil {
+	if cfg.CM != nil {
+		c.plan = cfg.CM.Plan
+	} else {
+		c.plan, _, err = o.reply.plan()
+	}
+	if err == nil {
 		c.remote, err = translate.NewRDMAWriter(c.plan, c.req)
 	}
 	if err == nil {
@@ -85,7 +101,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 		err = c.applyOffer(o)
 	}
 	if err != nil {
-		_ = o.conn.Close()
+		o.close()
 		return nil, err
 	}
 	return c, nil
@@ -93,15 +109,25 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 
 // offer is a connection that the collector accepted.
 type offer struct {
-	conn  net.Conn // of the setup
-	psn   roce.PSN
-	reply Reply
+	connection rdma.Connection
+	conn       net.Conn                // of the setup; nil by RDMA_CM
+	reply      Reply                   // empty by RDMA_CM
+	at         translate.RemoteRegions // by RDMA_CM
+}
+
+func (o offer) close() {
+	if o.conn != nil {
+		_ = o.conn.Close()
+	}
 }
 
 // setUpConnection sets up a connection.
 func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.cfg.ExchangeTime, exchangeTime))
 	defer cancel()
+	if c.cm != nil {
+		return c.connectByCM(ctx)
+	}
 	// The collector executes packets from the address of this exchange only.
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.conn.Local().Addr(), 0))}
 	conn, err := d.DialContext(ctx, "tcp", c.cfg.Collector)
@@ -120,7 +146,10 @@ func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 		return offer{}, fmt.Errorf("rocev2: connect to collector %s: %w", c.cfg.Collector, err)
 	}
 	_ = conn.SetDeadline(time.Time{})
-	return offer{conn, psn, reply}, nil
+	return offer{
+		conn: conn, reply: reply,
+		connection: rdma.Connection{Path: rdma.Path{Src: c.conn.Local(), Dst: reply.Addr}, Remote: reply.QPN, First: psn},
+	}, nil
 }
 
 // random24 returns 24 bits that a stranger cannot predict.
@@ -128,6 +157,9 @@ func random24() uint32 { return uint32(unpredictable{}.Uint64()) & (1<<24 - 1) }
 
 // Close frees what Dial opened, without Run.
 func (c *Client) Close() error {
+	if c.cm != nil {
+		c.endCM()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.disconnect()
@@ -137,6 +169,9 @@ func (c *Client) Close() error {
 // disconnect closes the connection.
 func (c *Client) disconnect() {
 	c.req.Disconnect()
+	if c.cm != nil {
+		c.disconnectCM()
+	}
 	if c.exch != nil {
 		_ = c.exch.Close()
 		<-c.ended
@@ -245,11 +280,7 @@ func (c *Client) Run(ctx context.Context) error {
 				return c.Close()
 			}
 		}
-		if _, err := c.conn.Receive(func(from netip.AddrPort, d []byte) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.req.Handle(model.TimeOf(time.Now()), from, d)
-		}); err != nil {
+		if _, err := c.conn.Receive(c.handlePacket); err != nil {
 			return errors.Join(err, c.Close())
 		}
 		c.Tick(model.TimeOf(time.Now()))
@@ -259,10 +290,28 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
+func (c *Client) handlePacket(from netip.AddrPort, d []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cm == nil || isAnswer(d):
+		c.req.Handle(model.TimeOf(time.Now()), from, d)
+	case isCM(d):
+		c.handleCM(from, d)
+	default:
+		if answer := c.cm.responder.Handle(from, d); answer != nil {
+			_, _ = c.conn.Send(c.cm.responder.AnswerTo(), answer) // a lost answer is requested again
+		}
+	}
+}
+
 // connected reports whether both the queue pair and its setup connection are up.
 func (c *Client) connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.cm != nil {
+		return c.req.Connected() && !c.cm.ended
+	}
 	if !c.req.Connected() || c.exch == nil {
 		return false
 	}
@@ -283,7 +332,7 @@ func (c *Client) reconnect(ctx context.Context) {
 	o, err := c.setUpConnection(ctx)
 	if err == nil {
 		if err = c.applyOffer(o); err != nil {
-			_ = o.conn.Close()
+			o.close()
 		}
 	}
 	if err != nil {
@@ -309,19 +358,26 @@ func (c *Client) applyOffer(o offer) error {
 				i, r.Kind, r.Geometry, was.Kind, was.Geometry)
 		}
 	}
-	_, at, err := o.reply.plan()
-	if err != nil {
-		return err
+	at, heads := o.at, o.reply.Heads
+	if c.cm == nil {
+		var err error
+		if _, at, err = o.reply.plan(); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.remote.Connect(at, o.reply.Heads); err != nil {
+	if c.cm != nil {
+		heads = c.remote.Heads() // only this side knows them
+	}
+	if err := c.remote.Connect(at, heads); err != nil {
 		return err
 	}
-	if err := c.req.Connect(model.TimeOf(time.Now()), rdma.Connection{
-		Path: rdma.Path{Src: c.conn.Local(), Dst: o.reply.Addr}, Remote: o.reply.QPN, First: o.psn,
-	}); err != nil {
+	if err := c.req.Connect(model.TimeOf(time.Now()), o.connection); err != nil {
 		return err
+	}
+	if o.conn == nil {
+		return nil
 	}
 	ended := make(chan struct{})
 	c.exch, c.ended = o.conn, ended

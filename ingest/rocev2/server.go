@@ -18,6 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/udp"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/roce"
 )
@@ -61,6 +62,7 @@ type Server struct {
 	lists     int                 // number of adverts, at the end, that are lists
 	peers     map[string]*session // by name
 	writer    string              // the translator that has the lists
+	cm        cmServer
 	stats     ServerStats
 }
 
@@ -70,6 +72,7 @@ type ServerStats struct {
 	Responder rdma.ResponderStats `json:"responder"`
 	Peers     int                 `json:"peers"`
 	Setup     SetupStats          `json:"setup"`
+	CM        CMStats             `json:"rdma_cm"`
 }
 
 // SetupStats are the counters of connection setup.
@@ -106,6 +109,7 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 	s := &Server{
 		cfg: cfg, conn: conn, control: control, memory: memory, log: log, peers: map[string]*session{}, lists: len(memory.Lists),
 		pending: pendingConns{count: map[netip.Prefix]int{}}, refused: refusalLog{log: log},
+		cm: cmServer{sessions: map[uint32]*cmSession{}, byQP: map[roce.QPN]*cmSession{}, psn: roce.PSN(random24())},
 	}
 	s.responder = rdma.NewResponder(conn.Local(), rand.New(unpredictable{}), func(i roce.ImmDt) {
 		if notify != nil {
@@ -138,6 +142,7 @@ func (s *Server) Stats() ServerStats {
 	defer s.mu.Unlock()
 	st := s.stats
 	st.Responder, st.Peers = s.responder.Stats(), s.responder.QueuePairs()
+	st.CM = s.cm.stats
 	st.Setup.Pending = s.pending.len()
 	st.Setup.Refused, st.Setup.Sources = s.refused.counts()
 	return st
@@ -168,6 +173,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		s.mu.Lock()
 		s.stats.Socket = s.conn.Stats()
+		s.tickCM(time.Now())
 		s.mu.Unlock()
 	}
 	cancel()
@@ -176,6 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range s.peers {
 		_ = p.conn.Close()
 	}
+	s.closeCM()
 	s.mu.Unlock()
 	wg.Wait()
 	return errors.Join(err, acceptErr, s.conn.Close())
@@ -216,6 +223,21 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 func (s *Server) handlePacket(from netip.AddrPort, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if isCM(payload) {
+		s.handleCM(time.Now(), from, payload)
+		return
+	}
+	// The map is empty where all translators are Weft's.
+	if len(s.cm.byQP) > 0 {
+		if c := s.cm.byQP[destQP(payload)]; c != nil && isAnswer(payload) {
+			now := time.Now()
+			c.sender.Handle(model.TimeOf(now), from, payload)
+			s.sendPending(now, c)
+			return
+		} else if c != nil && !c.established && s.responder.Packets(c.qp) > 0 {
+			s.establish(time.Now(), c) // a request says what a lost RTU would have
+		}
+	}
 	if answer := s.responder.Handle(from, payload); answer != nil {
 		// A lost answer is requested again.
 		_, _ = s.conn.Send(s.responder.AnswerTo(), answer)
