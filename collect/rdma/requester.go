@@ -101,9 +101,6 @@ func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 // Local is the queue pair number that answers carry.
 func (q *Requester) Local() roce.QPN { return q.local }
 
-// First is the PSN of the first packet of the connection.
-func (q *Requester) First() roce.PSN { return q.conn.First.Add(0) }
-
 // Remote is the queue pair of the other end.
 func (q *Requester) Remote() roce.QPN { return q.conn.Remote }
 

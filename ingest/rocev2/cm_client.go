@@ -123,12 +123,12 @@ func (c *Client) abandonCM() {
 // requestByCM sends requests until one is answered, and says that it is ready.
 func (c *Client) requestByCM(ctx context.Context, peer netip.Addr, port uint16) (conn rdma.Connection, err error) {
 	local := c.conn.Local()
-	first := roce.PSN(random24())
+	expected := roce.PSN(random24())
 	c.mu.Lock()
 	c.cm.peer, c.cm.ids = peer, cm.CommIDs{Local: uint32(unpredictable{}.Uint64()) | 1}
 	c.cm.reply, c.cm.rejected, c.cm.received, c.cm.wrong, c.cm.ended, c.cm.patience = nil, nil, nil, nil, false, 0
 	request := &cm.REQ{
-		LocalCommID: c.cm.ids.Local, ServiceID: cm.ServiceID(port), LocalQPN: c.req.Local(), StartingPSN: first,
+		LocalCommID: c.cm.ids.Local, ServiceID: cm.ServiceID(port), LocalQPN: c.req.Local(), StartingPSN: expected,
 		Responder: 1, Initiator: rdma.MaxAtomics, RemoteTimeout: cmTimeoutCode, LocalTimeout: cmTimeoutCode,
 		Retries: 7, RNRRetries: 7, MaxCMRetries: cmRetries, PKey: roce.DefaultPKey, MTU: rdma.MTU, AckTimeout: ackTimeoutCode, HopLimit: 64,
 		Local: local.Addr(), Remote: peer, SourcePort: uint16(c.cm.ids.Local), Source: local.Addr(), Target: peer,
@@ -162,18 +162,18 @@ func (c *Client) requestByCM(ctx context.Context, peer netip.Addr, port uint16) 
 		return conn, errors.New("the collector accepts no FETCH_ADD (responder resources 0), which counters need")
 	}
 	conn = rdma.Connection{
-		Path: rdma.Path{Src: local, Dst: listening(peer)}, Remote: reply.LocalQPN, First: first, MTU: rdma.MTU,
+		Path: rdma.Path{Src: local, Dst: listening(peer)}, Remote: reply.LocalQPN, First: reply.StartingPSN, MTU: rdma.MTU,
 		Atomics: int(reply.Responder), AnyIdentification: true,
 	}
-	return conn, c.readyByCM(conn, reply)
+	return conn, c.readyByCM(conn, reply, expected)
 }
 
 // readyByCM makes the queue pair that receives messages, and says so.
-func (c *Client) readyByCM(conn rdma.Connection, reply *cm.REP) error {
+func (c *Client) readyByCM(conn rdma.Connection, reply *cm.REP, expected roce.PSN) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cm.ids.Remote = reply.Local
-	conn.Local, conn.First = c.req.Local(), reply.StartingPSN
+	conn.Local, conn.First = c.req.Local(), expected
 	conn.Receive = func(message []byte) {
 		r, err := parseRegion(message)
 		switch {

@@ -18,6 +18,7 @@ type cmSession struct {
 	ids         cm.CommIDs // this side's first
 	peer        netip.Addr
 	qp          roce.QPN // of the responder and the sender
+	first       roce.PSN // of the peer's packets
 	region      int
 	list        bool
 	sender      *rdma.Requester // of the region's description
@@ -142,7 +143,7 @@ func (s *Server) admitREQ(now time.Time, from netip.Addr, transaction uint64, r 
 	if err := s.checkCMLimits(from); err != nil {
 		return err
 	}
-	c := &cmSession{ids: cm.CommIDs{Remote: r.LocalCommID}, peer: from, region: i, list: list, used: now}
+	c := &cmSession{ids: cm.CommIDs{Remote: r.LocalCommID}, peer: from, first: roce.PSN(random24()), region: i, list: list, used: now}
 	if err := s.openCM(now, c, r); err != nil {
 		return rejected(cm.NoQP, BadRequest, "%v", err)
 	}
@@ -151,7 +152,7 @@ func (s *Server) admitREQ(now time.Time, from netip.Addr, transaction uint64, r 
 	}
 	at := s.adverts[i]
 	reply := &cm.REP{
-		CommIDs: c.ids, LocalQPN: c.qp, StartingPSN: c.sender.First(), Responder: min(r.Initiator, rdma.MaxAtomics), RNRRetries: 7,
+		CommIDs: c.ids, LocalQPN: c.qp, StartingPSN: c.first, Responder: min(r.Initiator, rdma.MaxAtomics), RNRRetries: 7,
 	}
 	copy(reply.Private[:], appendRegion(nil, rdma.Region{Addr: at.Addr, Length: at.Length, RKey: at.RKey}))
 	c.reply = s.encodeCM(from, transaction, reply)
@@ -163,12 +164,12 @@ func (s *Server) admitREQ(now time.Time, from netip.Addr, transaction uint64, r 
 func (s *Server) openCM(now time.Time, c *cmSession, r *cm.REQ) (err error) {
 	cfg := rdma.RequesterConfig{Window: 4, Timeout: cmTime(ackTimeoutCode), Retries: 7, RNRRetries: 7, MTU: rdma.MaxMTU}
 	conn := rdma.Connection{
-		Path: rdma.Path{Src: s.conn.Local(), Dst: listening(c.peer)}, Remote: r.LocalQPN, First: r.StartingPSN, MTU: r.MTU, AnyIdentification: true,
+		Path: rdma.Path{Src: s.conn.Local(), Dst: listening(c.peer)}, Remote: r.LocalQPN, First: c.first, MTU: r.MTU, AnyIdentification: true,
 	}
 	if c.qp, err = s.responder.Connect(conn); err != nil {
 		return err
 	}
-	conn.First = roce.PSN(random24())
+	conn.First = r.StartingPSN
 	if c.sender, err = rdma.NewRequester(cfg, c.qp); err == nil {
 		err = c.sender.Connect(model.TimeOf(now), conn)
 	}

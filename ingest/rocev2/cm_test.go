@@ -192,7 +192,7 @@ func TestCMLosses(t *testing.T) {
 	send(&cm.RTU{CommIDs: cm.CommIDs{Local: 7, Remote: first.Local}})
 	next(func() bool { return message != nil })
 	var p roce.Packet
-	if _, err := p.Parse(message[:len(message)-roce.ICRCSize]); err != nil || p.BTH.Opcode != roce.SendOnly || p.BTH.DestQP != 99 || p.BTH.PSN != first.StartingPSN {
+	if _, err := p.Parse(message[:len(message)-roce.ICRCSize]); err != nil || p.BTH.Opcode != roce.SendOnly || p.BTH.DestQP != 99 || p.BTH.PSN != request.StartingPSN {
 		t.Fatalf("%+v, %v; want a SEND to queue pair 99", p, err)
 	}
 	region, err := parseRegion(p.Data())

@@ -23,11 +23,11 @@ func getCommIDs(b []byte) CommIDs {
 type REP struct {
 	CommIDs
 	LocalQPN       roce.QPN
-	StartingPSN    roce.PSN
-	Responder      uint8 // responder resources
-	Initiator      uint8 // initiator depth
-	TargetAckDelay uint8 // 4.096 µs × 2^n, 5 bits
-	RNRRetries     uint8 // 3 bits; 7 is without limit
+	StartingPSN    roce.PSN // of the first packet that the sender will receive
+	Responder      uint8    // responder resources
+	Initiator      uint8    // initiator depth
+	TargetAckDelay uint8    // 4.096 µs × 2^n, 5 bits
+	RNRRetries     uint8    // 3 bits; 7 is without limit
 	LocalCAGUID    uint64
 	Private        [196]byte
 }

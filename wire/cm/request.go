@@ -41,15 +41,15 @@ type REQ struct {
 	ServiceID      uint64
 	LocalCAGUID    uint64
 	LocalQPN       roce.QPN
-	StartingPSN    roce.PSN
-	Responder      uint8 // responder resources: reads and atomics that the sender accepts at once
-	Initiator      uint8 // initiator depth: those that it will have unanswered
-	RemoteTimeout  uint8 // time for an answer, 4.096 µs × 2^n, 5 bits
-	LocalTimeout   uint8 // time that the sender needs for an answer
-	Transport      uint8 // 0 is the reliable connection, 2 bits
-	Retries        uint8 // of packets, 3 bits
-	RNRRetries     uint8 // 3 bits; 7 is without limit
-	MaxCMRetries   uint8 // of messages, 4 bits
+	StartingPSN    roce.PSN // of the first packet that the sender will receive
+	Responder      uint8    // responder resources: reads and atomics that the sender accepts at once
+	Initiator      uint8    // initiator depth: those that it will have unanswered
+	RemoteTimeout  uint8    // time for an answer, 4.096 µs × 2^n, 5 bits
+	LocalTimeout   uint8    // time that the sender needs for an answer
+	Transport      uint8    // 0 is the reliable connection, 2 bits
+	Retries        uint8    // of packets, 3 bits
+	RNRRetries     uint8    // 3 bits; 7 is without limit
+	MaxCMRetries   uint8    // of messages, 4 bits
 	PKey           uint16
 	MTU            int // of packets: 256 to 4096 bytes; 0 if the code is none
 	AckTimeout     uint8
