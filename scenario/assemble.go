@@ -87,10 +87,8 @@ func wrap(at Position, what string, err error) error {
 }
 
 func (x *session) buildNetwork(Options) (err error) {
-	if x.routes = x.s.Routes; x.routes == nil {
-		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig()); err != nil {
-			return wrap(x.s.fabricPos, "topology", err)
-		}
+	if x.routes, err = x.s.IntendedRoutes(); err != nil {
+		return wrap(x.s.fabricPos, "topology", err)
 	}
 	cfg := x.s.Sim
 	cfg.Seed = x.s.Seed
@@ -100,15 +98,17 @@ func (x *session) buildNetwork(Options) (err error) {
 	return nil
 }
 
-// routeConfig returns the settings of routes; the topology's seed takes
-// precedence.
-func (x *session) routeConfig() topo.RouteConfig {
-	doc := x.s.Topology
-	c := topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides}
-	if c.Seed == 0 {
-		c.Seed = x.s.Seed
+// IntendedRoutes computes the routes at the start of a run. The topology's seed of
+// ECMP takes precedence over the scenario's.
+func (s *Scenario) IntendedRoutes() (*topo.Routes, error) {
+	if s.Routes != nil {
+		return s.Routes, nil
 	}
-	return c
+	c := topo.RouteConfig{Seed: s.Topology.Seed, Overrides: s.Topology.Overrides}
+	if c.Seed == 0 {
+		c.Seed = s.Seed
+	}
+	return topo.NewRoutes(s.Topology.Fabric, c)
 }
 
 // Bounds of what a run keeps.

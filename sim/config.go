@@ -127,8 +127,8 @@ func (c *Config) checkCongestion() error {
 	return c.Congestion.Check()
 }
 
-// ecnFor returns the marking curve of a port.
-func (c *Config) ecnFor(rate model.Rate) (best ECNParams, ok bool) {
+// ECNFor returns the marking curve of ports of a rate, if there is one.
+func (c *Config) ECNFor(rate model.Rate) (best ECNParams, ok bool) {
 	for _, e := range c.ECN {
 		if e.Rate <= rate && (!ok || e.Rate >= best.Rate) {
 			best, ok = e, true

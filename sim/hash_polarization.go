@@ -36,18 +36,23 @@ func (a *hashPolarization) polarizedRoutes(routes *topo.Routes) *topo.Routes {
 	if a.routes == routes {
 		return a.polarized
 	}
+	hashed, err := PolarizedRoutes(routes)
+	if err != nil {
+		panic(err) // the same routes were computed before
+	}
+	a.routes, a.polarized = routes, hashed
+	return hashed
+}
+
+// PolarizedRoutes returns routes with the same hash at all switches.
+func PolarizedRoutes(routes *topo.Routes) (*topo.Routes, error) {
 	cfg := routes.Config()
 	before := cfg.Hash
 	if before == nil {
 		before = func(key model.FlowKey, _ model.NodeID, seed uint64) uint64 { return key.Hash(seed) }
 	}
 	cfg.Hash = func(key model.FlowKey, _ model.NodeID, _ uint64) uint64 { return before(key, 0, cfg.Seed) }
-	hashed, err := topo.NewRoutes(routes.Fabric(), cfg)
-	if err != nil {
-		panic(err) // the same routes were computed before
-	}
-	a.routes, a.polarized = routes, hashed
-	return hashed
+	return topo.NewRoutes(routes.Fabric(), cfg)
 }
 
 // applyRoutes makes the switch's table follow intended routes.

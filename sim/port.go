@@ -94,7 +94,7 @@ func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 		p.psPerByte = const8 / int64(tp.Rate)
 	}
 	p.ecn = ecnCurve{kmin: 1 << 62, kmax: 1 << 62}
-	if e, ok := n.cfg.ecnFor(tp.Rate); ok {
+	if e, ok := n.cfg.ECNFor(tp.Rate); ok {
 		p.ecn = ecnCurve{int64(e.Kmin), int64(e.Kmax), e.Pmax}
 	}
 	if tp.ErrorRate > 0 {

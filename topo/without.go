@@ -16,8 +16,8 @@ func (r *Routes) Without(links ...int) (*Routes, error) {
 	return next, err
 }
 
-// changedRoutes are the classes of destinations that a failure changes in other
-// ways than by taking some of several equal paths away.
+// changedRoutes are the classes of destinations that a failure changes by more
+// than taking some of several equal paths away.
 type changedRoutes struct {
 	all     bool // classes have other numbers: compare nothing
 	classes map[uint32]bool

@@ -124,6 +124,7 @@ input, 3 the command succeeded and found a fault.`,
 	commandGroup(
 		root,
 		a.topoCommand(),
+		a.checkCommand(),
 		a.runCommand(),
 		a.flowsCommand(),
 		a.traceCommand(),
