@@ -70,7 +70,7 @@ func readFabric(c *Config) (*fabric, error) {
 		if n.Role.IsSwitch() {
 			f.source.Switches = append(f.source.Switches, source.Switch{
 				ID: n.ID, Name: n.Name, Addr: n.IPv4, Ports: len(n.Ports), Values: values[n.ID], Prefixes: f.prefixes[i],
-				Port: portLookup(n), Rate: portRates(n),
+				Port: portLookup(n), PortName: portNames(n), Rate: portRates(n),
 			})
 		}
 	}

@@ -48,6 +48,9 @@ func (s *socketInput) NoData() (n api.NoData) {
 	n.SendTo = []api.SourceAddress{{Source: string(sources.DTA.Kind), Title: sources.DTA.Title, Address: dta}}
 	for i := range s.listeners {
 		l := &s.listeners[i]
+		if l.Dials {
+			continue
+		}
 		n.SendTo = append(n.SendTo, api.SourceAddress{Source: string(l.Kind), Title: l.Title, Address: l.Addr().String()})
 	}
 	n.Text = "No report was received since the start. Switches send"

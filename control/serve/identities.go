@@ -9,6 +9,16 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
+// portNames returns the names of a switch's interfaces.
+func portNames(n *topo.Node) func(p model.PortID) string {
+	return func(p model.PortID) string {
+		if p < 1 || int(p) > len(n.Ports) {
+			return ""
+		}
+		return n.Ports[p-1].Name
+	}
+}
+
 // portRates returns the rates of a switch's links.
 func portRates(n *topo.Node) func(p model.PortID) model.Rate {
 	return func(p model.PortID) model.Rate {
@@ -47,8 +57,7 @@ func (f *fabric) identities() (*identity.Table, error) {
 			}
 		}
 		var err error
-		name := func(p model.PortID) string { return node.Ports[p-1].Name }
-		if one.Indexes, err = identity.ParseIndexes(s.Values[source.IfIndexKey.Key], s.Ports, name, s.Port); err != nil {
+		if one.Indexes, err = identity.ParseIndexes(s.Values[source.IfIndexKey.Key], s.Ports, s.PortName, s.Port); err != nil {
 			return nil, bad("switches", "ifindex of %s: %v", s.Name, err)
 		}
 		list = append(list, one)

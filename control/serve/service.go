@@ -122,7 +122,7 @@ func (s *Service) SourceAddr(k source.Kind) (a netip.AddrPort) {
 		return s.Reports()
 	}
 	for _, l := range s.input.listeners {
-		if l.Kind == k {
+		if l.Kind == k && !l.Dials {
 			a = l.Addr()
 		}
 	}

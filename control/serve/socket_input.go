@@ -139,6 +139,9 @@ func (s *socketInput) openSources(stream Stream) error {
 		}
 		l, err := a.OpenSocket(decoders[src.Kind], s.door.guards[src.Kind])
 		if err != nil {
+			if src.Dials { // the error has its key
+				return err
+			}
 			return fmt.Errorf("%s.listen: %w", src.Kind, err)
 		}
 		s.listeners = append(s.listeners, sourceListener{src, l})

@@ -45,6 +45,8 @@ type Source struct {
 	NoOutPort bool
 	// HasCounters says that it makes readings of counters, or samples of packets.
 	HasCounters bool
+	// Dials says that the service connects to switches, which send nothing unasked.
+	Dials bool
 }
 
 // Config is the configuration of a source.
@@ -112,6 +114,8 @@ type Switch struct {
 	Prefixes []netip.Prefix
 	// Port returns the port with an interface's name or a number: "Ethernet8", "3".
 	Port func(text string) (model.PortID, bool)
+	// PortName returns the interface's name of a port.
+	PortName func(p model.PortID) string
 	// Rate returns the rate of a port's link; 0: not known.
 	Rate func(p model.PortID) model.Rate
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/ingest/erspan"
+	"github.com/weft-telemetry/weft/ingest/gnmi"
 	"github.com/weft-telemetry/weft/ingest/intreport"
 	"github.com/weft-telemetry/weft/ingest/sflow"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -13,7 +14,7 @@ import (
 
 // All returns every source, in the order of the configuration.
 func All() []source.Source {
-	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source}
+	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, gnmi.Source}
 }
 
 // ByKind returns the source of a kind.
