@@ -146,34 +146,41 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		answers.Wait()
 	}()
 	go func() { stopped <- a.exportSlots(ended) }()
-	last := a.followClock(ctx, ended)
+	err = a.followClock(ctx, ended)
 	// The last slot is reported as far as it came.
-	err = a.flows.DetachAll()
-	a.flows.BeginSlot(a.flows.NextSlot(last))
+	err = errors.Join(err, a.flows.DetachAll())
+	a.flows.Stop()
 	close(ended)
 	return errors.Join(err, <-stopped)
 }
 
-// followClock begins a slot whenever the wall clock reaches one. It returns a time in the
-// last.
-func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) model.Time {
+// followClock opens and closes the tables of slots by the wall clock.
+func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now := model.TimeOf(time.Now())
-		a.flows.BeginSlot(now)
+		now, err := a.flows.Advance()
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
 		select {
 		case ended <- struct{}{}:
 		default: // the export has one to do already, and takes all slots
 		}
-		timer.Reset(time.Duration(a.flows.NextSlot(now) - now))
+		// The clock stands still between two ticks: a timer for the exact end of the
+		// slot would find the same time.
+		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + afterTick)
 		select {
 		case <-ctx.Done():
-			return now
+			return nil
 		case <-timer.C:
 		}
 	}
 }
+
+// afterTick is how long after the end of a slot its table is closed: the next tick is past
+// by then where HZ is 250 or more.
+const afterTick = 4 * time.Millisecond
 
 // exportSlots reports the slots that have ended, until the clock stops and all are.
 func (a *Agent) exportSlots(ended <-chan struct{}) error {

@@ -77,7 +77,7 @@ func TestPacketsWithoutTableAreMissed(t *testing.T) {
 	for range banks + 2 {
 		kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
 		now += model.Time(cfg.Slot)
-		kernel.BeginSlot(now)
+		kernel.setTime(t, now)
 	}
 	e, err := kernel.Export(func([]byte) {})
 	if err != nil {
@@ -87,12 +87,12 @@ func TestPacketsWithoutTableAreMissed(t *testing.T) {
 		t.Errorf("Export = %+v; want %d slots of one packet, and 2 missed", e, banks)
 	}
 	now += model.Time(cfg.Slot)
-	kernel.BeginSlot(now)
+	kernel.setTime(t, now)
 	kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
 	if e, err := kernel.Export(func([]byte) {}); err != nil || e != (Exported{}) {
 		t.Errorf("Export of a slot that has not ended = %+v, %v; want nothing", e, err)
 	}
-	kernel.BeginSlot(now + model.Time(cfg.Slot))
+	kernel.setTime(t, now+model.Time(cfg.Slot))
 	if e, err := kernel.Export(func([]byte) {}); err != nil || e.Packets != 1 || e.Missed != 0 {
 		t.Errorf("Export = %+v, %v; want one packet", e, err)
 	}
@@ -132,7 +132,7 @@ func TestAttachCounts(t *testing.T) {
 			for i := range flows * packets {
 				send(tcpFrame(uint16(i%flows), i%flows))
 			}
-			kernel.BeginSlot(now + model.Time(cfg.Slot))
+			kernel.setTime(t, now+model.Time(cfg.Slot))
 			var last wire.Chunk
 			e, err := kernel.Export(func(c []byte) {
 				if _, err := last.Parse(slices.Clone(c)); err != nil {
@@ -147,7 +147,7 @@ func TestAttachCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			send(tcpFrame(1, 0))
-			kernel.BeginSlot(now + 2*model.Time(cfg.Slot))
+			kernel.setTime(t, now+2*model.Time(cfg.Slot))
 			if e, err := kernel.Export(func([]byte) {}); err != nil || e.Packets != 0 {
 				t.Errorf("after DetachAll: Export = %+v, %v; want no packets", e, err)
 			}

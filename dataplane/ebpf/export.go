@@ -42,11 +42,12 @@ func (f *Flowset) Export(emit func(chunk []byte)) (e Exported, err error) {
 		return e, err
 	}
 	var buf []byte
-	for _, s := range full {
+	for _, slot := range full {
 		e.Slots++
+		bank := int(slot % banks)
 		for _, u := range f.units {
-			h := wire.Header{Switch: f.sw, Seed: f.seed, Slot: s.number, Start: s.start, Length: f.cfg.Slot}
-			if !u.read(s.bank, &h) {
+			h := wire.Header{Switch: f.sw, Seed: f.seed, Slot: uint32(slot), Start: model.Time(slot * uint64(f.cfg.Slot)), Length: f.cfg.Slot}
+			if !u.read(bank, &h) {
 				e.Inconsistent++
 			}
 			e.add(&h)
@@ -56,13 +57,13 @@ func (f *Flowset) Export(emit func(chunk []byte)) (e Exported, err error) {
 			}
 			for span, ok := split.Next(); ok; span, ok = split.Next() {
 				buf = h.Open(buf[:0], span)
-				buf = u.appendSpan(s.bank, span, buf)
+				buf = u.appendSpan(bank, span, buf)
 				emit(wire.Seal(buf, 0))
 				e.Chunks++
 			}
-			u.clear(s.bank)
+			u.clear(bank)
 		}
-		f.slots.release(s.bank)
+		f.slots.release(slot)
 	}
 	return e, nil
 }

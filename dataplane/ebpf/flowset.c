@@ -2,8 +2,9 @@
 
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* The flowset of a Linux host: inswitch/flowset in the kernel. It counts every packet that
- * arrives at an interface and changes none. User space swaps the banks at the end of a slot,
- * reads the one that was filled, and clears it.
+ * arrives at an interface and changes none. Every packet goes to the table of its slot by the
+ * clock, however late user space is, which opens tables ahead, and reads and clears those of
+ * slots that have ended.
  *
  * CPUs share the tables: the filter decides once per slot and flow who inserts its key, so
  * tables of single CPUs cannot be added up. All updates are atomic, and every sum and XOR is
@@ -38,10 +39,13 @@ volatile const struct family families[FAMILIES];
 volatile const u64 seed[4];
 volatile const u64 patterns[256];
 volatile const u8 probe_mark;
+volatile const u64 slot_length; /* in nanoseconds */
+volatile const bool fixed_clock; /* of tests: the time is control.offset */
 
 struct control {
-	u32 bank; /* being filled; NO_BANK: none is free */
-	u32 reserved;
+	u64 offset;      /* of the wall clock from the kernel's monotonic clock */
+	u64 slot;        /* a guess at the current one, which saves a division */
+	u64 open[BANKS]; /* the slot that a bank is open for, plus 1; 0: for none */
 };
 
 /* skipped counts packets that are in no table, of a family and bank; those of NO_BANK were missed. */
@@ -294,6 +298,19 @@ inline_always bool parse_fast(struct headers *p, const u8 *data, const u8 *end, 
 	return true;
 }
 
+/* bank_now returns the bank of the current slot; NO_BANK: it has none. The coarse clock, of the
+ * last tick, is a third of the cost of the exact one and the same on all CPUs. */
+inline_always u32 bank_now(const volatile struct control *c)
+{
+	u64 now = c->offset, slot = c->slot;
+	if (!fixed_clock)
+		now += bpf_ktime_get_coarse_ns();
+	if (unlikely(now - slot * slot_length >= slot_length))
+		slot = now / slot_length;
+	u32 bank = slot & (BANKS - 1);
+	return likely(c->open[bank] == slot + 1) ? bank : NO_BANK;
+}
+
 /* parse_any parses every frame. */
 inline_always bool parse_any(void *ctx, struct headers *found, u32 frame, bool xdp)
 {
@@ -316,7 +333,7 @@ inline_always void observe(void *ctx, const u8 *data, const u8 *end, u32 length,
 	struct control *c = bpf_map_lookup_elem(&control, &zero);
 	if (!c)
 		return;
-	u32 bank = *(volatile u32 *)&c->bank;
+	u32 bank = bank_now(c);
 	if (!parse_fast(p, data, end, length) && !parse_any(ctx, p, length, xdp))
 		return;
 

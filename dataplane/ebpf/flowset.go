@@ -33,7 +33,7 @@ const (
 	maxGroups = 16
 )
 
-// Flowset is a flowset in the kernel. One goroutine calls BeginSlot, another Export.
+// Flowset is a flowset in the kernel. One goroutine calls Advance, another Export.
 type Flowset struct {
 	cfg   flowset.Config
 	sw    model.NodeID
@@ -48,17 +48,23 @@ type Flowset struct {
 	links   []attachment
 
 	slots slots
-	wait  func() error // until no CPU writes to a bank that has ended
+	clock clock
+	wait  func() error // until no CPU writes to a bank that was closed
 }
 
 // Load loads the program into the kernel. It attaches nothing.
-func Load(sw model.NodeID, cfg flowset.Config) (*Flowset, error) {
+func Load(sw model.NodeID, cfg flowset.Config) (*Flowset, error) { return loadWith(sw, cfg, nil) }
+
+// loadWith is Load with a fixed clock of tests; nil: the kernel's.
+func loadWith(sw model.NodeID, cfg flowset.Config, fixed clock) (*Flowset, error) {
 	if err := check(&cfg); err != nil {
 		return nil, err
 	}
-	f := &Flowset{cfg: cfg, sw: sw, seed: flowset.SeedOf(cfg.Seed, sw, 0), chunk: cfg.MaxChunk(0), wait: waitForReaders}
-	f.slots.init()
-	if err := f.load(); err != nil {
+	f := &Flowset{cfg: cfg, sw: sw, seed: flowset.SeedOf(cfg.Seed, sw, 0), chunk: cfg.MaxChunk(0), clock: coarseClock, wait: waitForReaders}
+	if fixed != nil {
+		f.clock = fixed
+	}
+	if err := f.load(fixed != nil); err != nil {
 		return nil, fmt.Errorf("ebpf: flowset of switch %d: %w", sw, errors.Join(err, f.Close()))
 	}
 	return f, nil
@@ -87,7 +93,7 @@ func check(cfg *flowset.Config) error {
 }
 
 // load makes the constants and maps of the tables, and loads programs and maps.
-func (f *Flowset) load() error {
+func (f *Flowset) load(fixedClock bool) error {
 	spec, err := loadFlowsetObject()
 	if err != nil {
 		return err
@@ -122,7 +128,8 @@ func (f *Flowset) load() error {
 	seed, patterns := hashes.Constants()
 	for name, value := range map[string]any{
 		flowsetObjectVarFamilies: shapes, flowsetObjectVarSeed: seed, flowsetObjectVarPatterns: patterns,
-		flowsetObjectVarProbeMark: f.cfg.ProbeMark,
+		flowsetObjectVarProbeMark: f.cfg.ProbeMark, flowsetObjectVarSlotLength: uint64(f.cfg.Slot),
+		flowsetObjectVarFixedClock: fixedClock,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("constant %s: %w", name, err)
@@ -141,7 +148,6 @@ func (f *Flowset) load() error {
 		return err
 	}
 	f.newUnits(shapes)
-	f.memory.setBank(noBank) // until the first slot
 	return nil
 }
 

@@ -14,9 +14,10 @@ import (
 )
 
 type flowsetObjectControl struct {
-	_        structs.HostLayout
-	Bank     uint32
-	Reserved uint32
+	_      structs.HostLayout
+	Offset uint64
+	Slot   uint64
+	Open   [8]uint64
 }
 
 type flowsetObjectFamily struct {
@@ -94,9 +95,11 @@ const (
 	flowsetObjectProgFlowsetTcx = "flowset_tcx"
 	flowsetObjectProgFlowsetXdp = "flowset_xdp"
 	flowsetObjectVarFamilies    = "families"
+	flowsetObjectVarFixedClock  = "fixed_clock"
 	flowsetObjectVarPatterns    = "patterns"
 	flowsetObjectVarProbeMark   = "probe_mark"
 	flowsetObjectVarSeed        = "seed"
+	flowsetObjectVarSlotLength  = "slot_length"
 )
 
 // loadFlowsetObject returns the embedded CollectionSpec for flowsetObject.
@@ -163,10 +166,12 @@ type flowsetObjectMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type flowsetObjectVariableSpecs struct {
-	Families  *ebpf.VariableSpec `ebpf:"families"`
-	Patterns  *ebpf.VariableSpec `ebpf:"patterns"`
-	ProbeMark *ebpf.VariableSpec `ebpf:"probe_mark"`
-	Seed      *ebpf.VariableSpec `ebpf:"seed"`
+	Families   *ebpf.VariableSpec `ebpf:"families"`
+	FixedClock *ebpf.VariableSpec `ebpf:"fixed_clock"`
+	Patterns   *ebpf.VariableSpec `ebpf:"patterns"`
+	ProbeMark  *ebpf.VariableSpec `ebpf:"probe_mark"`
+	Seed       *ebpf.VariableSpec `ebpf:"seed"`
+	SlotLength *ebpf.VariableSpec `ebpf:"slot_length"`
 }
 
 // flowsetObjectObjects contains all objects after they have been loaded into the kernel.
@@ -216,10 +221,12 @@ func (m *flowsetObjectMaps) Close() error {
 //
 // It can be passed to loadFlowsetObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type flowsetObjectVariables struct {
-	Families  *ebpf.Variable `ebpf:"families"`
-	Patterns  *ebpf.Variable `ebpf:"patterns"`
-	ProbeMark *ebpf.Variable `ebpf:"probe_mark"`
-	Seed      *ebpf.Variable `ebpf:"seed"`
+	Families   *ebpf.Variable `ebpf:"families"`
+	FixedClock *ebpf.Variable `ebpf:"fixed_clock"`
+	Patterns   *ebpf.Variable `ebpf:"patterns"`
+	ProbeMark  *ebpf.Variable `ebpf:"probe_mark"`
+	Seed       *ebpf.Variable `ebpf:"seed"`
+	SlotLength *ebpf.Variable `ebpf:"slot_length"`
 }
 
 // flowsetObjectPrograms contains all programs after they have been loaded into the kernel.

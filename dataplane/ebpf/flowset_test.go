@@ -132,7 +132,8 @@ func (f *fabric) Route(key *model.FlowKey) (out model.PortID, ok bool) {
 
 func loadTest(t testing.TB, f *fabric, cfg flowset.Config, now model.Time) *Flowset {
 	t.Helper()
-	s, err := Load(testSwitch, cfg)
+	// Time stands still until a test sets it.
+	s, err := loadWith(testSwitch, cfg, func() (int64, int64, error) { return 0, int64(now), nil })
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
@@ -148,8 +149,18 @@ func loadTest(t testing.TB, f *fabric, cfg flowset.Config, now model.Time) *Flow
 	}
 	// No packet is counted while tests read.
 	s.wait = func() error { return nil }
-	s.BeginSlot(now)
+	s.setTime(t, now)
 	return s
+}
+
+// setTime sets the clock.
+func (s *Flowset) setTime(t testing.TB, now model.Time) {
+	t.Helper()
+	s.slots.offset = 0 // also a time before
+	s.clock = func() (int64, int64, error) { return 0, int64(now), nil }
+	if at, err := s.Advance(); err != nil || at != now {
+		t.Fatalf("Advance = %v, %v; want %v", at, err, now)
+	}
 }
 
 // skbContext is the start of struct __sk_buff.
@@ -183,7 +194,7 @@ func (s *Flowset) runTCX(t testing.TB, ifindex int, segments uint32, frame []byt
 // endSlot returns the chunks of the current slot.
 func (s *Flowset) endSlot(t testing.TB, now model.Time) (chunks [][]byte) {
 	t.Helper()
-	s.BeginSlot(now)
+	s.setTime(t, now)
 	e, err := s.Export(func(c []byte) { chunks = append(chunks, slices.Clone(c)) })
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ static long (*bpf_skb_load_bytes)(const void *skb, u32 off, void *to, u32 len) =
 static long (*bpf_xdp_load_bytes)(struct xdp_md *xdp, u32 off, void *to, u32 len) = (void *)BPF_FUNC_xdp_load_bytes;
 static u64 (*bpf_xdp_get_buff_len)(struct xdp_md *xdp) = (void *)BPF_FUNC_xdp_get_buff_len;
 static long (*bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int len, u32 flags) = (void *)BPF_FUNC_fib_lookup;
+static u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)BPF_FUNC_ktime_get_coarse_ns;
 static long (*bpf_loop)(u32 n, void *callback, void *arg, u64 flags) = (void *)BPF_FUNC_loop;
 
 #define AF_INET 2

@@ -64,8 +64,17 @@ func (m *mapped) unmap() {
 	*m = mapped{}
 }
 
-// setBank makes all CPUs fill a bank from their next packet on.
-func (m *mapped) setBank(bank int) { atomic.StoreUint32(&m.control[0].Bank, uint32(bank)) }
+// setClock sets the offset of the wall clock from the monotonic clock, and the slot that
+// it is in.
+func (m *mapped) setClock(offset, slot uint64) {
+	atomic.StoreUint64(&m.control[0].Offset, offset)
+	atomic.StoreUint64(&m.control[0].Slot, slot)
+}
+
+// open makes CPUs count the packets of a slot into its bank; closeBank ends it.
+func (m *mapped) open(slot uint64) { atomic.StoreUint64(&m.control[0].Open[slot%banks], slot+1) }
+
+func (m *mapped) closeBank(bank int) { atomic.StoreUint64(&m.control[0].Open[bank], 0) }
 
 // takeSkipped returns and clears the counts of packets that are in no table of a bank.
 func (m *mapped) takeSkipped(bank, family int) (unkeyed, probes uint64) {

@@ -1,77 +1,123 @@
 package ebpf
 
 import (
+	"fmt"
+	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-telemetry/weft/model"
 )
 
-// slots says which bank is filled, which are full, and which are free.
+// slots says which banks are open, and which wait for their export. The bank of a slot is
+// its number modulo banks.
 type slots struct {
-	mu      sync.Mutex
-	begun   bool
-	current slot
-	free    []int
-	full    []slot // in the order of time
+	mu     sync.Mutex
+	offset int64 // of the wall clock from the monotonic clock; 0: not known yet
+	banks  [banks]bankState
+	full   []uint64 // slots that have ended, in the order of time
 }
 
-// slot is an interval of the clock and its bank.
-type slot struct {
-	bank   int // noBank: its packets were missed
-	number uint32
-	start  model.Time
+// bankState is what a bank is used for.
+type bankState struct {
+	slot uint64
+	open bool // for packets of the slot
+	full bool // until it is exported
 }
 
-func (s *slots) init() {
-	s.current.bank = noBank
-	for b := range banks {
-		s.free = append(s.free, b)
+const (
+	// ahead is how many slots after the current one are open: Advance may be late by as
+	// many.
+	ahead = banks / 2
+	// maxTick is the longest time in nanoseconds between two ticks: HZ is at least 100.
+	maxTick = 10_000_000
+)
+
+// clock returns the kernel's monotonic clock at the last tick, and the offset of the wall
+// clock from that.
+type clock func() (monotonic, offset int64, err error)
+
+func coarseClock() (monotonic, offset int64, err error) {
+	var mono, wall unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &mono); err != nil {
+		return 0, 0, fmt.Errorf("ebpf: %w", err)
 	}
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &wall); err != nil {
+		return 0, 0, fmt.Errorf("ebpf: %w", err)
+	}
+	return mono.Nano(), wall.Nano() - mono.Nano(), nil
 }
 
-// BeginSlot ends the current slot and begins the one that contains now: CPUs fill
-// the next table from their next packet on. If no table is free, because Export is
-// late, packets count as missed until one is. If the clock was set back, the slot
-// continues until its end is reached again.
-func (f *Flowset) BeginSlot(now model.Time) {
+// Advance closes the tables of slots that have ended, and opens those of the current slot
+// and of some that follow. It returns the time by which packets are assigned to slots:
+// that of the last tick. Packets of a slot without a table, because Export is late, count
+// as missed.
+//
+// If the wall clock is set back, slots go on by the time before, until it is reached again.
+func (f *Flowset) Advance() (model.Time, error) {
+	mono, offset, err := f.clock()
+	if err != nil {
+		return 0, err
+	}
 	s := &f.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := slot{bank: noBank, number: f.slotAt(now), start: f.startOf(now)}
-	if s.begun && next.start <= s.current.start {
-		return
+	// A tick between the two readings makes an offset that is one tick off.
+	if s.offset == 0 || offset > s.offset+maxTick {
+		s.offset = offset
 	}
-	s.begun = true
-	if len(s.free) > 0 {
-		next.bank = s.free[0]
-		s.free = s.free[1:]
+	now := model.Time(mono + s.offset)
+	current := f.slotAt(now)
+	f.memory.setClock(uint64(s.offset), current)
+	for i := range s.banks {
+		if b := &s.banks[i]; b.open && b.slot < current {
+			f.memory.closeBank(i)
+			b.open, b.full = false, true
+			s.full = append(s.full, b.slot)
+		}
 	}
-	f.memory.setBank(next.bank)
-	if s.current.bank != noBank {
-		s.full = append(s.full, s.current)
+	slices.Sort(s.full)
+	for slot := current; slot <= current+ahead; slot++ {
+		if b := &s.banks[slot%banks]; !b.open && !b.full {
+			*b = bankState{slot: slot, open: true}
+			f.memory.open(slot)
+		}
 	}
-	s.current = next
+	return now, nil
 }
 
-// startOf returns when the slot that contains a time began.
-func (f *Flowset) startOf(t model.Time) model.Time {
-	length := model.Time(f.cfg.Slot)
-	return t - ((t%length)+length)%length
+// Stop closes all tables: packets from now on count as missed.
+func (f *Flowset) Stop() {
+	s := &f.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := f.memory.control[0].Slot
+	for i := range s.banks {
+		b := &s.banks[i]
+		if b.open {
+			f.memory.closeBank(i)
+		}
+		if b.open && b.slot <= now {
+			b.full = true
+			s.full = append(s.full, b.slot)
+		}
+		b.open = false
+	}
+	slices.Sort(s.full)
 }
 
 // slotAt returns the number of the slot that contains a time: multiples of the slot's
-// length since 1970, so that hosts with the same clock number them the same.
-func (f *Flowset) slotAt(t model.Time) uint32 {
-	return uint32(int64(f.startOf(t)) / int64(f.cfg.Slot))
-}
+// length since 1970, so that machines with the same clock number them the same.
+func (f *Flowset) slotAt(t model.Time) uint64 { return uint64(t) / uint64(f.cfg.Slot) }
 
 // NextSlot returns when the slot after the one that contains a time begins.
 func (f *Flowset) NextSlot(t model.Time) model.Time {
-	return f.startOf(t) + model.Time(f.cfg.Slot)
+	return model.Time((f.slotAt(t) + 1) * uint64(f.cfg.Slot))
 }
 
 // takeFull returns the slots that have ended.
-func (s *slots) takeFull() []slot {
+func (s *slots) takeFull() []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := s.full
@@ -79,8 +125,8 @@ func (s *slots) takeFull() []slot {
 	return full
 }
 
-func (s *slots) release(bank int) {
+func (s *slots) release(slot uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free = append(s.free, bank)
+	s.banks[slot%banks].full = false
 }

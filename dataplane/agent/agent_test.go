@@ -1,0 +1,220 @@
+package agent_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/weft-telemetry/weft/dataplane/agent"
+	kernel "github.com/weft-telemetry/weft/dataplane/ebpf"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// childOf names the interface in the environment of a process that runs an agent until it
+// is killed.
+const childOf = "WEFT_AGENT_TEST_INTERFACE"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childOf); name != "" {
+		if err := runChild(name); err != nil {
+			fmt.Println(err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func runChild(name string) error {
+	a, err := agent.New(config(name, netip.MustParseAddrPort("127.0.0.1:9")))
+	if err != nil {
+		return err
+	}
+	fmt.Println("attached")
+	return a.Run(context.Background())
+}
+
+func config(name string, to netip.AddrPort) agent.Config {
+	cfg := agent.DefaultConfig()
+	cfg.Node, cfg.To = 1, to
+	cfg.Interfaces = []agent.Interface{{Name: name, Port: 1, Hook: kernel.TCX}}
+	return cfg
+}
+
+// newInterface moves the test to a network namespace of its own, makes a veth pair there,
+// and returns one end.
+func newInterface(t *testing.T) (name string, index int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make interfaces and load eBPF programs")
+	}
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := netns.Set(before); err != nil {
+			t.Fatal(err)
+		}
+		own.Close()
+		before.Close()
+		runtime.UnlockOSThread()
+	})
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		t.Fatal(err)
+	}
+	name = "weft0"
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "p"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, l.Attrs().Index
+}
+
+// attached returns how many programs are at the ingress of an interface.
+func attached(t *testing.T, index int) int {
+	t.Helper()
+	r, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(r.Programs)
+}
+
+// TestKilledAgentLeavesNothing kills an agent's process: the kernel detaches its program.
+func TestKilledAgentLeavesNothing(t *testing.T) {
+	name, index := newInterface(t)
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childOf+"="+name)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "attached" {
+		t.Fatalf("the agent says %q, %v; want attached", line, err)
+	}
+	if n := attached(t, index); n != 1 {
+		t.Fatalf("%d programs while the agent runs; want 1", n)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // killed
+	// The kernel frees the files of a process at its own pace.
+	for began := time.Now(); attached(t, index) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("the program of a killed agent is still attached")
+		}
+	}
+}
+
+// TestCollectorGone runs an agent without a collector: what it cannot report is counted,
+// and nothing waits.
+func TestCollectorGone(t *testing.T) {
+	name, index := newInterface(t)
+	closed, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := closed.LocalAddr().(*net.UDPAddr).AddrPort()
+	closed.Close()
+	a, err := agent.New(config(name, to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	for began := time.Now(); a.Stats().Unsent < 3; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%+v; want reports that were not sent", a.Stats())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	s := a.Stats()
+	if s.Reporter.Packed < s.Unsent || s.Exported.Slots < 3 {
+		t.Errorf("%+v; want unsent reports among those of three slots or more", s)
+	}
+	if n := attached(t, index); n != 0 {
+		t.Errorf("%d programs after Run; want 0", n)
+	}
+}
+
+// TestIdleSlotsAreShort checks what an agent without traffic does for a slot: one export
+// and one datagram. That is what its time goes to.
+func TestIdleSlotsAreShort(t *testing.T) {
+	name, _ := newInterface(t)
+	sink, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	a, err := agent.New(config(name, sink.LocalAddr().(*net.UDPAddr).AddrPort()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	for a.Stats().Exported.Slots < 50 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s := a.Stats()
+	if s.Datagrams > s.Exported.Slots || s.Exported.Chunks != 4*s.Exported.Slots || s.Bytes > 1000*model.Bytes(s.Exported.Slots) {
+		t.Errorf("%d datagrams with %d chunks and %v for %d idle slots; want at most one each, of four chunks", s.Datagrams, s.Exported.Chunks, s.Bytes, s.Exported.Slots)
+	}
+	t.Logf("%v for %d idle slots", s.Bytes, s.Exported.Slots)
+}
+
+// TestNewRefuses checks the complaints about a configuration.
+func TestNewRefuses(t *testing.T) {
+	to := netip.MustParseAddrPort("127.0.0.1:9")
+	for want, change := range map[string]func(*agent.Config){
+		"no interface": func(c *agent.Config) { c.Interfaces = nil },
+		"collector":    func(c *agent.Config) { c.To = netip.AddrPort{} },
+		"queue of 0":   func(c *agent.Config) { c.Queue = 0 },
+		"one port":     func(c *agent.Config) { c.Interfaces = append(c.Interfaces, c.Interfaces[0]) },
+		"slot":         func(c *agent.Config) { c.Flowset.Slot = time.Minute },
+	} {
+		cfg := config("lo", to)
+		change(&cfg)
+		if _, err := agent.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New(%+v) = %v; want an error with %q", cfg.Interfaces, err, want)
+		}
+	}
+}
