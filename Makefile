@@ -37,7 +37,7 @@ console-deps:
 
 # Packages whose tests leave something to a run without the race detector:
 # internal/race says what and why.
-PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '/internal/race"' .)))
+PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules -E '/internal/(race|browsertest)"' .)))
 
 test: unit vm-test fuzz ## Run every test with the race detector, those that need a stock kernel in an emulated machine, and each fuzz test for FUZZTIME (5s)
 

@@ -184,8 +184,8 @@ func printVerdicts(w io.Writer, s *api.SlowFlow) {
 		if v.CauseDetail != "" {
 			cause += " (" + v.CauseDetail + ")"
 		}
-		fmt.Fprintf(w, "\n%s, root cause %s; the flow is a %s; confidence %.2f\n", v.Anomaly, cause, v.Role,
-			v.Confidence)
+		fmt.Fprintf(w, "\n%s, root cause %s; the flow is a %s; confidence %s\n", v.Anomaly, cause, v.Role,
+			model.FormatShare(v.Confidence))
 		for _, c := range v.Culprits {
 			fmt.Fprintf(w, "  culprit: %v, share %s\n", c.Flow, model.FormatShare(c.Weight))
 		}
@@ -211,14 +211,14 @@ func printDiagnosisRows(w io.Writer, t *target, list []api.Diagnosis) error {
 	for i := range list {
 		d := &list[i]
 		rows.row(d.ID, t.clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow,
-			fmt.Sprintf("%.2f", d.Confidence))
+			model.FormatShare(d.Confidence))
 	}
 	return rows.print(w)
 }
 
 func printDiagnosis(w io.Writer, t *target, d *api.DiagnosisDetail) error {
-	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %.2f\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail),
-		d.Confidence)
+	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %s\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail),
+		model.FormatShare(d.Confidence))
 	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", t.clock(d.Time), d.Victim.Flow, portName(d.Initial))
 	if d.Remedy != "" {
 		fmt.Fprintf(w, "action: %s\n", d.Remedy)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
@@ -177,7 +178,7 @@ func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
 	for i := range in.Missing {
 		missing = append(missing, in.Missing[i].Source)
 	}
-	fmt.Fprintf(out, "confidence: %.2f; evidence: %s", in.Confidence, strings.Join(evidence, ", "))
+	fmt.Fprintf(out, "confidence: %s; evidence: %s", model.FormatShare(in.Confidence), strings.Join(evidence, ", "))
 	if len(missing) > 0 {
 		fmt.Fprintf(out, "; no evidence from %s", strings.Join(missing, ", "))
 	}

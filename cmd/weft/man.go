@@ -20,7 +20,7 @@ func manCommand() *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // pages must not change from day to day
 			header := &doc.GenManHeader{
-				Title: "WEFT", Section: "1", Source: "weft " + readBuildInfo().Version,
+				Section: "1", Source: "weft " + readBuildInfo().Version,
 				Manual: "Weft",
 			}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {

@@ -315,7 +315,7 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 			at = d.Initial.String()
 		}
 		t.row(d.Anomaly.String(), d.Cause.String(), d.Detail.String(), at, len(d.Culprits), len(d.Victims),
-			d.Switches, fmt.Sprintf("%.2f", d.Confidence))
+			d.Switches, model.FormatShare(d.Confidence))
 	}
 	if err := t.print(w); err != nil {
 		return err

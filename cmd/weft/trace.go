@@ -25,6 +25,7 @@ type traceFlags struct {
 	pcapng    string
 	close     time.Duration
 	capture   captureFlags
+	all       bool
 	followed  bool
 }
 
@@ -40,7 +41,9 @@ writes that trace to a file; without --id and --show it writes all matching trac
 scenario or of --pcap, and those that a controller lists (--top).
 
 A controller (--server) keeps traces of lost, looped and marked packets and of
-network protocols. docs/filters.md describes filters.
+network protocols (PFC, CNP, BGP). Those of protocols that were neither lost nor
+looped are listed with --all, or where a filter, flow, node or fate is asked for.
+docs/filters.md describes filters.
 
 With FILE it runs that scenario in the simulator and lists its traces, and the
 incidents that Weft found from the mirrors alone; with --filter it keeps every
@@ -73,6 +76,7 @@ or looped.`,
 	f.capture.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.query.Filter, "filter", "", "only traces that match, e.g. 'trace.drop && ip.src == h0'")
+	fl.BoolVar(&f.all, "all", false, "list packets of network protocols too: PFC, CNP, BGP")
 	fl.StringVar(&f.query.Fields, "fields", "", "filter fields to print as columns, separated by commas")
 	fl.StringVar(&f.query.Flow, "flow", "", "only traces of this flow, e.g. 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
 	fl.StringVar(&f.query.Node, "node", "", "only packets through this node")
@@ -114,6 +118,9 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, file string) error {
 	defer t.close()
 	if f.query.Range, err = f.timeRange.parse(t); err != nil {
 		return err
+	}
+	if q := &f.query; !f.all && !t.isScenario() && q.Filter == "" && q.End == "" && q.Flow == "" && q.Node == "" {
+		q.Filter = "!trace.protocol || trace.drop || trace.loop"
 	}
 	if err := f.checkQuery(cmd, t); err != nil {
 		return err

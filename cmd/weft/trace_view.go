@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -38,14 +39,17 @@ func printTraceRows(w io.Writer, t *target, list []api.TraceSummary) error {
 		if len(one.Path) > 1 {
 			latency = model.FormatDuration(time.Duration(one.LatencyNs))
 		}
-		rows.row(i+1, dash(one.ID), t.clock(one.Time), one.Flow.Flow, one.Why, one.End, latency, pathText(one.Path))
+		rows.row(i+1, dash(one.ID), t.clock(one.Time), packetText(one), one.Why, one.End, latency, pathText(one.Path))
 	}
 	return rows.print(w)
 }
 
+// packetText is the flow of a packet, or what it is without one.
+func packetText(one *api.TraceSummary) string { return cmp.Or(one.Packet, one.Flow.Flow.String()) }
+
 // traceLine formats a trace in one line.
 func traceLine(t *target, one *api.TraceSummary) string {
-	return fmt.Sprintf("%s  %-9s %v  %s  %s", timeOfDay(t.clock(one.Time)), one.End, one.Flow.Flow, one.Why, pathText(one.Path))
+	return fmt.Sprintf("%s  %-9s %v  %s  %s", timeOfDay(t.clock(one.Time)), one.End, packetText(one), one.Why, pathText(one.Path))
 }
 
 // fields returns the columns of --fields.
@@ -76,7 +80,7 @@ func printTraceFields(w io.Writer, fields []string, list []api.TraceSummary) err
 
 // printTrace prints one trace hop by hop.
 func printTrace(w io.Writer, t *target, one *api.Trace) error {
-	fmt.Fprintf(w, "trace %s: %v, mirrored for %s at %s: %s\n", one.ID, one.Flow.Flow, one.Why, t.clock(one.Time),
+	fmt.Fprintf(w, "trace %s: %s, mirrored for %s at %s: %s\n", one.ID, packetText(&one.TraceSummary), one.Why, t.clock(one.Time),
 		one.End)
 	if one.LostMirrors > 0 {
 		fmt.Fprintf(w, "%d mirrors of this packet were lost\n", one.LostMirrors)
@@ -102,7 +106,11 @@ func printTrace(w io.Writer, t *target, one *api.Trace) error {
 		case h.Depth > 1:
 			note = fmt.Sprintf("%d IP headers", h.Depth)
 		}
-		rows.row(i+1, h.Switch, portNumber(h.In), out, h.TTL, h.DSCP, h.ECN,
+		ttl, dscp, ecn := any(h.TTL), any(h.DSCP), any(h.ECN)
+		if one.Packet != "" { // it has no IP header
+			ttl, dscp, ecn = "-", "-", "-"
+		}
+		rows.row(i+1, h.Switch, portNumber(h.In), out, ttl, dscp, ecn,
 			"+"+model.FormatDuration(h.Time.Sub(one.Hops[0].Time)), toNext, note)
 	}
 	return rows.print(w)

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dissect"
+	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
 // TraceSummary is the summary of a packet trace.
@@ -23,6 +25,7 @@ type TraceSummary struct {
 	ID          string    `json:"id"`
 	Time        time.Time `json:"time" doc:"Time at the first hop"`
 	Flow        FlowRef   `json:"flow"`
+	Packet      string    `json:"packet,omitempty" doc:"What the packet is, if it belongs to no flow, e.g. PFC pause of priority 3"`
 	End         string    `json:"end" enum:"unknown,arrived,lost,looped,unsettled" doc:"How the trace ended; lost: last seen before the destination"`
 	Why         string    `json:"why" doc:"Why the packet was mirrored"`
 	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by the clocks of both switches"`
@@ -77,7 +80,23 @@ func (s *Server) newTraceSummary(r *record.Trace) TraceSummary {
 	for i := range r.Hops {
 		t.Path = append(t.Path, r.Hops[i].Switch)
 	}
+	t.Packet = controlPacket(r)
 	return t
+}
+
+// controlPacket names a packet that has no IP header.
+func controlPacket(r *record.Trace) string {
+	if !r.Flow.IsZero() || len(r.Frame) == 0 {
+		return ""
+	}
+	var f pfc.Frame
+	if _, err := f.Parse(r.Frame); err == nil {
+		return f.String()
+	}
+	if len(r.Frame) < 14 {
+		return "frame of an unknown type"
+	}
+	return fmt.Sprintf("frame of EtherType %#04x", binary.BigEndian.Uint16(r.Frame[12:]))
 }
 
 func (s *Server) newTrace(r *record.Trace) Trace {

@@ -47,6 +47,8 @@ var guarded = map[string][]string{
 	"analyze/slowslot": {"analyze/slowslot"},
 	// A fabric that tests of services run.
 	"scenario/realtime": {},
+	// Demos and browsers that tests run.
+	"scenario/live/livetest": {}, "internal/browsertest": {},
 	// Another implementation of JSON Schema, that tests compare with.
 	"internal/jsonschema/check": {},
 }

@@ -7,6 +7,8 @@ package pfc
 import (
 	"encoding/binary"
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/weft-telemetry/weft/model"
 )
@@ -87,6 +89,43 @@ func PauseLink(src model.MAC, q Quanta) Frame {
 // false if the frame leaves the priority as it is.
 func (f *Frame) PauseOf(p model.Priority) (q Quanta, ok bool) {
 	return f.Times[p&7], f.Enable>>(p&7)&1 == 1
+}
+
+// String describes the frame: "PFC pause of priority 3", "PFC resume of priorities 3, 4".
+func (f *Frame) String() string {
+	if f.Global {
+		if f.Times[0] == 0 {
+			return "PAUSE frame: resume"
+		}
+		return "PAUSE frame"
+	}
+	var pause, resume []string
+	for p, q := range f.Times {
+		switch {
+		case f.Enable>>p&1 == 0:
+		case q > 0:
+			pause = append(pause, strconv.Itoa(p))
+		default:
+			resume = append(resume, strconv.Itoa(p))
+		}
+	}
+	var parts []string
+	for _, of := range []struct {
+		verb string
+		list []string
+	}{{"pause", pause}, {"resume", resume}} {
+		switch len(of.list) {
+		case 0:
+		case 1:
+			parts = append(parts, of.verb+" of priority "+of.list[0])
+		default:
+			parts = append(parts, of.verb+" of priorities "+strings.Join(of.list, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return "PFC frame of no priority"
+	}
+	return "PFC " + strings.Join(parts, ", ")
 }
 
 // AppendTo appends the whole frame, padded to Size, and returns the extended

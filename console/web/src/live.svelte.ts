@@ -108,10 +108,11 @@ class Live {
     };
     const mine = (this.waiting = []);
     try {
+      const clock = await get('/clock');
       const all = await Promise.all([
-        get('/clock'), get('/health'),
+        clock, get('/health'),
         list(get('/incidents', { query: { limit: 200 } })),
-        list(get('/faults'), () => (this.lab = true)),
+        clock.mode === 'serve' ? [] : list(get('/faults'), () => (this.lab = true)), // a service has no lab
         list(get('/probes'), () => (this.probing = true)),
         list(get('/marks')),
       ]);

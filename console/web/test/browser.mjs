@@ -58,6 +58,41 @@ async function drawing(where, what, ...wanted) {
   for (const w of wanted) assert.ok(text.includes(w), `${what} as SVG does not show ${w}`);
 }
 
+/** handle acknowledges, assigns, comments and verifies the incident of the page, and copies a command of its runbook. */
+async function handle() {
+  const handling = page.getByRole('region', { name: 'Handling' });
+  const timeline = page.getByRole('region', { name: 'Timeline', exact: true });
+  await handling.getByText('not acknowledged').waitFor();
+  await handling.getByRole('button', { name: 'Acknowledge' }).click();
+  await handling.getByText(/^acknowledged by /).waitFor();
+  await handling.getByRole('textbox', { name: 'Assignee' }).fill('alice');
+  await handling.getByRole('button', { name: 'Assign' }).click();
+  await handling.getByText(/assigned to alice/).waitFor();
+  await handling.getByRole('button', { name: 'Mute alerts for' }).click();
+  await handling.getByRole('button', { name: 'Unmute' }).click();
+  await handling.getByRole('button', { name: 'Mute alerts for' }).waitFor();
+  await handling.getByRole('textbox', { name: 'Comment' }).fill('looking at <b>h4</b>');
+  await handling.getByRole('button', { name: 'Comment' }).click();
+  const all = timeline.getByRole('button', { name: /^Show all/ });
+  if (await all.isVisible()) await all.click();
+  await timeline.getByText('looking at <b>h4</b>').waitFor(); // text, not markup
+  await handling.getByRole('button', { name: 'Verify' }).click();
+  await handling.getByRole('status').getByText(/^(recovered|persists|unknown)$/).waitFor();
+  await handling.getByRole('button', { name: 'Verify' }).waitFor(); // it may be asked again
+
+  const runbook = page.getByRole('region', { name: 'Runbook' });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const command = () => runbook.locator('pre').first().innerText();
+  const sonic = await command();
+  await runbook.getByRole('combobox', { name: 'System of the switches' }).selectOption('eos');
+  await page.waitForFunction((was) => document.querySelector('section[aria-label=Runbook] pre')?.textContent !== was, sonic);
+  await runbook.getByRole('button', { name: 'Copy the commands of step 1' }).click();
+  await runbook.getByText('Copied').waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await command(), 'the command that was copied');
+  await accessible(page, 'handling');
+  check('handling');
+}
+
 const page = await open();
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
@@ -140,6 +175,7 @@ await page.getByRole('region', { name: /^Provenance graph, [1-9]/ }).waitFor();
 await page.getByRole('region', { name: /^Timeline of the packet, [1-9]/ }).waitFor();
 await page.getByText(/(was late|is in flight and late) by /).first().waitFor();
 await accessible(page, 'incident');
+await handle();
 const urls = { incident: page.url() };
 if (shots) await pictures({ map: base + '#/map', ...urls, lab: base + '#/lab?kind=incast&node=h4' });
 await drawing(page.getByRole('region', { name: 'Provenance', exact: true }), 'a provenance graph');
@@ -211,6 +247,14 @@ if (shots) {
   const view = (name) => [name.split('?')[0], `${base}#/${name}`];
   await pictures({ ...urls, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
 }
+
+// A frozen range lists the incidents of its time only.
+await page.goto(base + '#/incidents?from=2020-01-01T00:00:00Z&to=2020-01-01T00:01:00Z');
+await page.getByText('No incidents in this range').waitFor();
+const known = (await (await fetch(base + 'api/v1/incidents?last=1h&severity=warning')).json()).items.at(-1);
+await page.goto(`${base}#/incidents?from=${known.begin}&to=${known.updated}`);
+await page.getByRole('row', { name: new RegExp(`${known.id}\\b`) }).waitFor();
+check('frozen incidents');
 
 // The past: the slider loads a state from the store.
 await page.goto(base + '#/map');

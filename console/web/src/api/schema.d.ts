@@ -2955,6 +2955,8 @@ export interface components {
              * @description Mirrored copies known to be missing
              */
             lost_mirrors: number;
+            /** @description What the packet is, if it belongs to no flow, e.g. PFC pause of priority 3 */
+            packet?: string;
             /** @description Switches, in path order */
             path: string[];
             /**
@@ -3045,6 +3047,8 @@ export interface components {
              * @description Mirrored copies known to be missing
              */
             lost_mirrors: number;
+            /** @description What the packet is, if it belongs to no flow, e.g. PFC pause of priority 3 */
+            packet?: string;
             /** @description Switches, in path order */
             path: string[];
             /**

@@ -1,4 +1,5 @@
-package console_test
+// Package past_test tests that the console shows the past as it was.
+package past_test
 
 import (
 	"bytes"
@@ -12,40 +13,57 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/browsertest"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/live"
+	"github.com/weft-telemetry/weft/scenario/live/livetest"
 )
+
+// web is the folder of the console's scripts.
+const web = "../web"
 
 // TestPastInBrowser: closed incidents of every kind are drawn at their own time, with
 // their culprit red, in all sizes and themes; and the same URLs show the same pictures
-// an hour of the fabric later, while another fault is active. It simulates seven faults
-// and takes minutes on a busy machine, so it runs on request: WEFT_PAST=1.
+// an hour of the fabric later. Another fault is active both times. WEFT_SHOTS keeps the
+// pictures in a folder.
 func TestPastInBrowser(t *testing.T) {
-	if os.Getenv("WEFT_PAST") == "" {
-		t.Skip("takes minutes: WEFT_PAST=1 runs it")
-	}
-	needBrowser(t)
+	browsertest.Need(t, web)
 	folder := t.TempDir()
 	if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
 		folder = shots
 	}
-	store, urls := filepath.Join(t.TempDir(), "weft.duckdb"), filepath.Join(t.TempDir(), "urls.json")
-	began := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	runDemo(t, live.Options{Began: began, Pace: 1000, Store: store}, func(ctx context.Context, url string) {
+	urls := filepath.Join(t.TempDir(), "urls.json")
+	o := live.Options{
+		Config: live.DefaultConfig(), Console: console.Files(), Began: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
+		Pace: 1000, Store: filepath.Join(t.TempDir(), "weft.duckdb"),
+	}
+	o.Rate = 10 * model.Gbps // a tenth of the packets, and the same faults
+	livetest.Run(t, o, func(ctx context.Context, url string) {
 		for _, kind := range faultKinds(ctx, t, url) {
 			injectAndWait(ctx, t, url, kind)
 		}
+		call(ctx, t, url, http.MethodPut, "/clock", api.PaceRequest{Pace: slow}, new(api.Clock))
+		takePictures(ctx, t, url, urls, folder)
 	})
-	for _, later := range []time.Duration{time.Minute, time.Hour} {
-		if t.Failed() {
-			return
-		}
-		runDemo(t, live.Options{Began: began.Add(later), Pace: 0.02, Store: store}, func(ctx context.Context, url string) {
-			var f api.Fault
-			call(ctx, t, url, http.MethodPost, "/faults", api.FaultRequest{Kind: "blackhole", Node: "leaf6", DurationMs: 60000}, &f)
-			runScript(ctx, t, "test/past.mjs", url, urls, folder)
-		})
+	if t.Failed() {
+		return
 	}
+	o.Began, o.Pace = o.Began.Add(time.Hour), slow
+	livetest.Run(t, o, func(ctx context.Context, url string) { takePictures(ctx, t, url, urls, folder) })
+}
+
+// slow is a pace at which the browser has most of the CPU.
+const slow = 0.02
+
+// takePictures injects a black hole, which is no part of the pictures, and takes them,
+// or compares them with those that were taken.
+func takePictures(ctx context.Context, t *testing.T, url, urls, folder string) {
+	t.Helper()
+	var f api.Fault
+	call(ctx, t, url, http.MethodPost, "/faults", api.FaultRequest{Kind: "blackhole", Node: "leaf6", DurationMs: 60000}, &f)
+	browsertest.Run(ctx, t, web, "test/past.mjs", url, urls, folder)
 }
 
 // faultKinds returns a request of every kind of fault.
