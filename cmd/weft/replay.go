@@ -212,7 +212,7 @@ func reporterKeys(topology, path string) (func(model.NodeID) *dta.MAC, error) {
 // udpSources are the sources whose reports can be sent.
 func udpSources() (list []source.Source) {
 	for _, src := range sources.All() {
-		if src.Proto == model.UDP && !src.Dials {
+		if src.Proto == model.UDP && !src.Dials && !src.Streams {
 			list = append(list, src)
 		}
 	}

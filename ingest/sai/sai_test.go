@@ -66,3 +66,44 @@ func TestSplitObject(t *testing.T) {
 		}
 	}
 }
+
+// TestCountersByNumber: the numbers that countersyncd documents: PFC 3 is 109 and 110, its
+// paused time 141 and 142.
+func TestCountersByNumber(t *testing.T) {
+	var tot Totals
+	for _, c := range []struct {
+		object, stat uint32
+		class        int
+		v            uint64
+	}{
+		{TypePort, 0, 0, 1000},
+		{TypePort, 9, 0, 2000},
+		{TypePort, 109, 0, 5},
+		{TypePort, 110, 0, 6},
+		{TypePort, 141, 0, 7},
+		{TypePort, 142, 0, 8},
+		{TypeQueue, 0x1b, 4, 4096},
+		{TypeQueue, 0x22, 4, 9},
+		{TypePriorityGroup, 7, 2, 77},
+	} {
+		if !tot.SetByNumber(c.object, c.stat, c.class, c.v) {
+			t.Errorf("%+v is not known", c)
+		}
+	}
+	for _, c := range [][2]uint32{{TypePort, 102}, {TypePort, 119}, {TypePort, 151}, {TypeQueue, 0x27}, {24, 0}, {0, 0}} {
+		if tot.SetByNumber(c[0], c[1], 0, 1) {
+			t.Errorf("type %d stat %d is known", c[0], c[1])
+		}
+	}
+	want := portstat.Counters{Has: portstat.HasBytes, RxBytes: 1000, TxBytes: 2000}
+	want.Class[3] = portstat.ClassCounters{
+		Has:      portstat.HasRxPauses | portstat.HasTxPauses | portstat.HasRxPaused | portstat.HasTxPaused,
+		RxPauses: 5, TxPauses: 6, RxPaused: 7 * time.Microsecond, TxPaused: 8 * time.Microsecond,
+	}
+	want.Class[4] = portstat.ClassCounters{Has: portstat.HasQueueWatermark | portstat.HasECNMarked, QueueWatermark: 4096, ECNMarked: 9}
+	want.Class[2] = portstat.ClassCounters{Has: portstat.HasHeadroomWatermark, HeadroomWatermark: 77}
+	var got portstat.Counters
+	if tot.Counters(&got); got != want {
+		t.Errorf("Counters = %+v; want %+v", got, want)
+	}
+}

@@ -47,6 +47,8 @@ type Source struct {
 	HasCounters bool
 	// Dials says that the service connects to switches, which send nothing unasked.
 	Dials bool
+	// Streams says that reports come over TCP: they cannot be sent as datagrams.
+	Streams bool
 }
 
 // Config is the configuration of a source.

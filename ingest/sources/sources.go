@@ -8,13 +8,14 @@ import (
 	"github.com/weft-telemetry/weft/ingest/erspan"
 	"github.com/weft-telemetry/weft/ingest/gnmi"
 	"github.com/weft-telemetry/weft/ingest/intreport"
+	"github.com/weft-telemetry/weft/ingest/otlp"
 	"github.com/weft-telemetry/weft/ingest/sflow"
 	"github.com/weft-telemetry/weft/ingest/source"
 )
 
 // All returns every source, in the order of the configuration.
 func All() []source.Source {
-	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, gnmi.Source}
+	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, gnmi.Source, otlp.Source}
 }
 
 // ByKind returns the source of a kind.
