@@ -278,7 +278,7 @@ func (s *Server) endCM(c *cmSession) {
 	}
 }
 
-// closeCM tells all peers that the collector ends.
+// closeCM disconnects all peers as the collector ends.
 func (s *Server) closeCM() {
 	for _, c := range s.cm.sessions {
 		remote := c.sender.Remote()
