@@ -36,6 +36,7 @@ var faultKinds = map[string]func() faultSpec{
 	"bad-table":         func() faultSpec { return &corruptTableSpec{} },
 	"storm":             func() faultSpec { return &stormSpec{Priority: 3} },
 	"slow-receiver":     func() faultSpec { return &slowReceiverSpec{Priority: 3} },
+	"straggler":         func() faultSpec { return &stragglerSpec{Factor: 1} },
 	"hash-polarization": func() faultSpec { return &hashPolarizationSpec{} },
 	"slow-mux":          func() faultSpec { return &slowMuxSpec{} },
 	"wrong-mux":         func() faultSpec { return &misdirectingMuxSpec{} },
@@ -226,3 +227,19 @@ func (s *slowReceiverSpec) fault(e *env) (sim.Fault, error) {
 type hashPolarizationSpec struct{ schedule }
 
 func (s *hashPolarizationSpec) fault(*env) (sim.Fault, error) { return sim.HashPolarization{}, nil }
+
+// stragglerSpec slows the computations of a host.
+type stragglerSpec struct {
+	schedule
+	Host   ref           `yaml:"host"`
+	Factor float64       `yaml:"factor"`
+	Delay  time.Duration `yaml:"delay"`
+}
+
+func (s *stragglerSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("host", s.Host); err != nil {
+		return nil, err
+	}
+	h, err := e.host(s.Host)
+	return sim.Straggler{Host: h, Factor: s.Factor, Delay: s.Delay}, err
+}

@@ -30,6 +30,8 @@ type flowSpec struct {
 	SourcePort uint16        `yaml:"source-port"`
 	After      []int         `yaml:"after"` // numbers in the list, from 1
 	Delay      time.Duration `yaml:"delay"`
+	Compute    time.Duration `yaml:"compute"` // instead of a message, where to is from
+	Core       uint8         `yaml:"core"`
 }
 
 func (f *flowSpec) decode(v tree.Value, what string) error {
@@ -58,6 +60,7 @@ func (f *flowSpec) flow(e *env, index, length int) (out traffic.Flow, err error)
 	out = traffic.Flow{
 		Start: f.Start, Stop: f.Stop, Bytes: f.Bytes, Rate: c.Rate, SrcPort: f.SourcePort, DstPort: c.DstPort,
 		Priority: c.Priority, Transport: c.Transport, V6: c.V6, NoCC: c.NoCC, Delay: f.Delay,
+		Compute: f.Compute, Core: f.Core,
 	}
 	if !f.From.given() || !f.To.given() {
 		return out, f.errorf("", "flow %d, want from and to", index+1)
@@ -67,6 +70,9 @@ func (f *flowSpec) flow(e *env, index, length int) (out traffic.Flow, err error)
 	}
 	if out.Dst, out.To, _, err = e.endpoint(f.To); err != nil {
 		return out, err
+	}
+	if out.IsComputation() != f.has("compute") {
+		return out, f.errorf("", "flow %d from %s to %s, want two hosts, or one and compute", index+1, f.From.text, f.To.text)
 	}
 	for _, a := range f.After {
 		if a < 1 || a > length || a == index+1 {

@@ -30,7 +30,7 @@ func (x *session) jobs() []Jobs {
 	}
 	var out []Jobs
 	records := make(map[int]*sim.FlowRecord)
-	list := x.net.Records()
+	list := append(x.net.Records(), x.net.Computations()...)
 	for i := range list {
 		records[list[i].ID] = &list[i]
 	}

@@ -96,7 +96,7 @@ func (x *session) pfcCannotFire() string {
 	var hops []topo.Hop
 	for id := range x.flows {
 		key, spec := x.net.FlowKey(id)
-		if x.lossless()>>spec.Priority&1 == 0 {
+		if x.lossless()>>spec.Priority&1 == 0 || spec.IsComputation() {
 			continue
 		}
 		some = true

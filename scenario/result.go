@@ -34,7 +34,9 @@ type Result struct {
 	Deadlocks     []Deadlock `json:"deadlocks"`
 	LosslessDrops int64      `json:"lossless_drops"` // buffer full, of priorities under PFC
 	Jobs          []Jobs     `json:"jobs"`
-	Telemetry     *Telemetry `json:"telemetry,omitempty"` // nil where no switch runs a program
+	// CriticalPaths are those of traffic whose flows wait for each other.
+	CriticalPaths []CriticalPath `json:"critical_paths"`
+	Telemetry     *Telemetry     `json:"telemetry,omitempty"` // nil where no switch runs a program
 
 	// Diagnoses is the outcome of the agents' diagnosis requests, the most
 	// severe first.
@@ -77,7 +79,7 @@ func (x *session) result() *Result {
 		Flows: x.flowResults(), Pauses: x.pauses(), Drops: x.drops(),
 	}
 	r.Run.Ports, r.Run.Interval = x.series()
-	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
+	r.Deadlocks, r.Jobs, r.CriticalPaths = x.deadlocks(), x.jobs(), x.criticalPaths()
 	r.Injected, r.Telemetry = x.injected(), x.telemetry()
 	r.Diagnoses, r.DiagnosisRequests = x.diagnoses()
 	r.Run.Notes = x.collectNotes(r)
@@ -128,7 +130,7 @@ func (x *session) flowResults() []report.FlowResult {
 		out = append(out, f)
 	}
 	for id := range x.flows {
-		if _, spec := x.net.FlowKey(id); seen[id] || timeOf(spec.Start) > x.net.Now() {
+		if _, spec := x.net.FlowKey(id); seen[id] || timeOf(spec.Start) > x.net.Now() || spec.IsComputation() {
 			continue
 		}
 		f := x.flowResult(id)

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/goal"
 	"github.com/weft-telemetry/weft/scenario/htsim"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -17,25 +17,48 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// workload is what a file of another simulator holds: flows, and what else it
-// says about the run.
+// workloadFile is a parsed workload of another simulator.
+type workloadFile interface {
+	// RankCount returns the number of hosts that it needs.
+	RankCount() int
+	// Flows returns its flows and computations; ranks are the hosts, in order.
+	Flows(hosts []model.NodeID) ([]traffic.Flow, error)
+}
+
+// workloadFormats are the kinds of traffic that are files of other simulators.
+var workloadFormats = map[string]func(path string, load loader) (workloadFile, error){
+	"goal":  parseWorkload(goal.Parse),
+	"htsim": parseWorkload(htsim.Parse),
+}
+
+// parseWorkload reads a format whose workloads are single files.
+func parseWorkload[F workloadFile](parse func(string, []byte) (F, error)) func(string, loader) (workloadFile, error) {
+	return func(path string, load loader) (workloadFile, error) {
+		data, err := load(path)
+		if err != nil {
+			return nil, err
+		}
+		return parse(path, data)
+	}
+}
+
+// workload is a workload on a fabric.
 type workload struct {
 	flows []traffic.Flow
 	down  []int // links that are down, as indexes of the fabric's
 	notes []string
 }
 
-// workloadFormat reads the workloads of one simulator.
-type workloadFormat struct {
-	// ranks returns the number of hosts that the file needs.
-	ranks func(path string, load loader) (int, error)
-	// read reads the file for a fabric; its ranks are the hosts, in order.
-	read func(path string, load loader, f *topo.Fabric, hosts []model.NodeID) (workload, error)
-}
-
-// workloadFormats are the kinds of traffic that are files of other simulators.
-var workloadFormats = map[string]workloadFormat{
-	"htsim": {ranks: htsimRanks, read: readHTSim},
+// place maps the ranks of a file to hosts.
+func place(w workloadFile, f *topo.Fabric, hosts []model.NodeID) (out workload, err error) {
+	if out.flows, err = w.Flows(hosts); err != nil {
+		return out, err
+	}
+	if m, ok := w.(*htsim.Matrix); ok {
+		out.notes = m.Notes
+		out.down, err = m.FailedLinks(f)
+	}
+	return out, err
 }
 
 // WorkloadFormats returns the names of the formats that ReadWorkload reads.
@@ -74,7 +97,11 @@ func (s *workloadSpec) generator(e *env) (traffic.Generator, error) {
 		}
 		return data, nil
 	}
-	w, err := workloadFormats[s.Kind].read(path, load, e.fabric, hosts)
+	parsed, err := workloadFormats[s.Kind](path, load)
+	if err != nil {
+		return nil, err
+	}
+	w, err := place(parsed, e.fabric, hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -106,19 +133,21 @@ func ReadWorkload(format, path, topology string) (*Scenario, error) {
 		}
 		return data, nil
 	}
-	known := workloadFormats[format]
+	parsed, err := workloadFormats[format](path, load)
+	if err != nil {
+		return nil, err
+	}
 	var doc *file.Document
 	var notes []string
-	var err error
 	if topology != "" {
 		doc, err = file.Read(topology)
 	} else {
-		doc, notes, err = fabricFor(known, path, load)
+		doc, notes, err = fabricFor(parsed, path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w, err := known.read(path, load, doc.Fabric, hostIDs(doc.Fabric))
+	w, err := place(parsed, doc.Fabric, hostIDs(doc.Fabric))
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +155,8 @@ func ReadWorkload(format, path, topology string) (*Scenario, error) {
 }
 
 // fabricFor returns a fat-tree for a workload that comes without a topology.
-func fabricFor(known workloadFormat, path string, load loader) (*file.Document, []string, error) {
-	ranks, err := known.ranks(path, load)
-	if err != nil {
-		return nil, nil, err
-	}
+func fabricFor(w workloadFile, path string) (*file.Document, []string, error) {
+	ranks := w.RankCount()
 	for k := 2; ; k += 2 {
 		if k*k*k/4 < ranks && k < 64 {
 			continue
@@ -173,82 +199,4 @@ func fromWorkload(path string, doc *file.Document, w workload, notes []string) *
 		s.Changes = []RouteChange{{Down: w.down}}
 	}
 	return s
-}
-
-// idealLength estimates how long flows take: the longest chain of flows that
-// wait for each other, and the host with the most to send, each at its link's
-// rate. Check has accepted the flows or will: those in cycles count nothing.
-func idealLength(flows []traffic.Flow, f *topo.Fabric) time.Duration {
-	busy := make(map[model.NodeID]time.Duration)
-	took := func(fl *traffic.Flow) time.Duration {
-		var rate model.Rate
-		for _, p := range f.Node(fl.Src).Ports {
-			rate += p.Rate
-		}
-		if rate == 0 {
-			return 0
-		}
-		return time.Duration(float64(fl.Bytes) * 8 / float64(rate) * 1e9)
-	}
-	waits := make([]int, len(flows))
-	followers := make([][]int, len(flows))
-	var ready []int
-	for i := range flows {
-		if waits[i] = len(flows[i].After); waits[i] == 0 {
-			ready = append(ready, i)
-		}
-		for _, a := range flows[i].After {
-			if a >= 0 && a < len(flows) {
-				followers[a] = append(followers[a], i)
-			}
-		}
-	}
-	end := make([]time.Duration, len(flows)) // of the flow; before it has run: the latest of those it waits for
-	longest := time.Duration(0)
-	for n := 0; n < len(ready); n++ {
-		i := ready[n]
-		length := took(&flows[i])
-		busy[flows[i].Src] += length
-		end[i] = max(end[i]+flows[i].Delay, time.Duration(flows[i].Start)) + length
-		longest = max(longest, end[i])
-		for _, next := range followers[i] {
-			end[next] = max(end[next], end[i])
-			if waits[next]--; waits[next] == 0 {
-				ready = append(ready, next)
-			}
-		}
-	}
-	for _, d := range busy {
-		longest = max(longest, d)
-	}
-	return cmp.Or(longest, time.Microsecond)
-}
-
-func htsimRanks(path string, load loader) (int, error) {
-	data, err := load(path)
-	if err != nil {
-		return 0, err
-	}
-	m, err := htsim.Parse(path, data)
-	if err != nil {
-		return 0, err
-	}
-	return m.Nodes, nil
-}
-
-func readHTSim(path string, load loader, f *topo.Fabric, hosts []model.NodeID) (w workload, err error) {
-	data, err := load(path)
-	if err != nil {
-		return w, err
-	}
-	m, err := htsim.Parse(path, data)
-	if err != nil {
-		return w, err
-	}
-	w.notes = m.Notes
-	if w.flows, err = m.Flows(hosts); err != nil {
-		return w, err
-	}
-	w.down, err = m.FailedLinks(f)
-	return w, err
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-telemetry/weft/sim"
 )
 
 // runWorkload runs a sample file and checks that every flow finished.
@@ -109,5 +111,57 @@ func TestWorkloadsInScenarios(t *testing.T) {
 	if _, err := parse("dir/x.yaml", []byte(ring+"traffic:\n  - {kind: htsim}\n"), load); err == nil ||
 		err.Error() != "dir/x.yaml:7: htsim has no file, want one" {
 		t.Errorf("htsim without a file: %v", err)
+	}
+}
+
+// TestGOALSamplesTakeTheIdealTime: chains of computations and messages take the
+// sum of their parts on an idle fabric.
+func TestGOALSamplesTakeTheIdealTime(t *testing.T) {
+	r := runWorkload(t, "goal", "../examples/goal/tree.goal", "")
+	// Two messages of 1 MB one after the other, 10 µs, a small message, 5 µs.
+	const wire = 85_790 // 1 MB in frames of 1098 bytes per 1024 at 100 Gb/s
+	path := r.CriticalPaths[0]
+	if want := time.Duration(2*wire + 15_000 + 3*5_000); !within(path.Length, want, 0.05) {
+		t.Errorf("the tree takes %v; want %v", path.Length, want)
+	}
+	if path.Computing != 15*time.Microsecond || path.Late > path.Length/50 ||
+		path.Computing+path.Transfers+path.Waiting+path.Late != path.Length {
+		t.Errorf("critical path %+v; want 15µs of computing, little lateness, and parts that add up", path)
+	}
+	r = runWorkload(t, "goal", "../examples/goal/allreduce.goal", "")
+	path = r.CriticalPaths[0]
+	if want := time.Duration(2 * (200_000 + 14*(wire+4_000))); !within(path.Length, want, 0.1) {
+		t.Errorf("two steps take %v; want %v", path.Length, want)
+	}
+	if path.Computing != 400*time.Microsecond || path.Computing+path.Transfers+path.Waiting+path.Late != path.Length {
+		t.Errorf("critical path %+v; want 400µs of computing, and parts that add up", path)
+	}
+}
+
+// TestCriticalPathNamesTheStraggler: a host that computes three times as long,
+// 400 µs more in each of two steps, delays everyone and is named. Of the second
+// step a part is hidden: others are still sending.
+func TestCriticalPathNamesTheStraggler(t *testing.T) {
+	s, err := ReadWorkload("goal", "../examples/goal/allreduce.goal", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := runScenario(t, s).CriticalPaths[0]
+	h5, _ := s.Topology.Fabric.ByName("h5")
+	s.Faults = []Fault{{Kind: "straggler", Injection: sim.Injection{Fault: sim.Straggler{Host: h5, Factor: 3}}}}
+	r := runScenario(t, s)
+	path := r.CriticalPaths[0]
+	if len(path.Delayed) == 0 || path.Delayed[0].By != "h5" || !path.Delayed[0].Computing ||
+		path.Delayed[0].Late < 400*time.Microsecond {
+		t.Errorf("delayed by %+v; want h5 computing, at least 400µs", path.Delayed)
+	}
+	if grew := path.Length - before.Length; grew < 400*time.Microsecond || grew > 820*time.Microsecond {
+		t.Errorf("the job takes %v longer; want 400µs to 800µs", grew)
+	}
+	if !strings.Contains(path.String(), "delayed by h5 computing (+400 µs") {
+		t.Errorf("%s; want it to name h5", path.String())
+	}
+	if len(r.Injected) != 1 || !strings.HasPrefix(r.Injected[0], "straggler at h5") {
+		t.Errorf("injected %q; want the straggler", r.Injected)
 	}
 }

@@ -50,6 +50,7 @@ type flow struct {
 	begun   bool
 	done    bool
 	arrived bool // the receiver has every byte
+	arrival engine.Time
 
 	timerAt  engine.Time // when a timer is due, 0 if none
 	timerGen uint16
@@ -75,6 +76,7 @@ type FlowRecord struct {
 	Spec          traffic.Flow
 	Key           model.FlowKey
 	Start, Finish engine.Time
+	Arrived       engine.Time // when the receiver had the last byte; 0: not yet
 	Ideal         engine.Time // completion time on an empty fabric
 	Sent          int64       // payload bytes acknowledged
 	Retransmitted int64
@@ -94,6 +96,9 @@ func (r *FlowRecord) Slowdown() float64 {
 
 // newFlow checks a flow and assigns addresses and ports.
 func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
+	if s.IsComputation() {
+		return n.newComputation(s)
+	}
 	if s.Priority >= numPriorities {
 		return nil, fmt.Errorf("priority %d, want 0 to 7", s.Priority)
 	}
@@ -132,8 +137,15 @@ func (n *Network) nextKeyIDs(v6 bool) uint32 {
 // startFlow starts sending.
 func (n *Network) startFlow(id int32) {
 	f := n.flows[id]
+	if f.spec.IsComputation() {
+		f.src.compute(f)
+		return
+	}
 	if n.sched.running != f.src.node { // it has migrated since
 		f.src.node.addTimer(n, timer{at: n.nextWindow(n.now), kind: startFlow, obj: id})
+		return
+	}
+	if f.spec.Queue != 0 && !f.src.sendQueue(f.spec.Queue).admit(f) {
 		return
 	}
 	f.begun, f.started, f.progress = true, n.now, n.now
@@ -169,6 +181,9 @@ func (f *flow) finish() {
 	}
 	f.done = true
 	f.timerGen++
+	if f.spec.Queue != 0 {
+		f.src.sendQueue(f.spec.Queue).release(f)
+	}
 	n := f.net
 	r := f.record()
 	r.Finish, r.Finished = n.now, true
@@ -188,7 +203,7 @@ func (f *flow) finish() {
 // need not wait for the acknowledgement.
 func (f *flow) allReceived() {
 	if !f.arrived {
-		f.arrived = true
+		f.arrived, f.arrival = true, f.net.now
 		f.startDependents(func(d *flow) bool { return d.src == f.dst })
 	}
 }
@@ -203,7 +218,7 @@ func (f *flow) startDependents(which func(*flow) bool) {
 			continue
 		}
 		if d.pendingDeps--; d.pendingDeps == 0 {
-			at := max(timeOf(d.spec.Start), n.now+engine.Of(d.spec.Delay))
+			at := max(timeOf(d.spec.Start), n.now+d.src.computeTime(d.spec.Delay))
 			if here := n.sched.running; here != nil && here != d.src.node {
 				at = max(at, n.nextWindow(n.now)) // the other node learns of it one lookahead later
 			}
@@ -215,7 +230,7 @@ func (f *flow) startDependents(which func(*flow) bool) {
 func (f *flow) record() FlowRecord {
 	return FlowRecord{
 		ID: int(f.id), Spec: f.spec, Key: f.key, Start: f.started, Ideal: f.ideal,
-		Sent: f.acked, Retransmitted: f.retransmitted, Finish: f.net.now,
+		Sent: f.acked, Retransmitted: f.retransmitted, Finish: f.net.now, Arrived: f.arrival,
 	}
 }
 
@@ -229,7 +244,7 @@ func (n *Network) Records() []FlowRecord {
 		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
 	})
 	for _, f := range n.flows {
-		if f != nil && !f.done && f.begun {
+		if f != nil && !f.done && f.begun && !f.spec.IsComputation() {
 			all = append(all, f.record())
 		}
 	}
@@ -289,6 +304,9 @@ func (f *flow) makePacket() *Packet {
 	f.noteOutstanding()
 	f.sent += int64(payload)
 	f.highest = max(f.highest, f.sent)
+	if f.spec.Queue != 0 && f.sent >= f.size {
+		f.src.sendQueue(f.spec.Queue).release(f)
+	}
 	if w := f.src.flowObserver; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Sent(f.src.Clock(), &f.key, f.sent)
 	}

@@ -12,7 +12,7 @@ import (
 // them. Their packets that are still in flight are dropped.
 func (n *Network) ForgetFinished(before engine.Time) {
 	n.recyclesIDs = true
-	n.records = slices.DeleteFunc(n.records, func(r FlowRecord) bool {
+	forget := func(r FlowRecord) bool {
 		if r.Finish >= before {
 			return false
 		}
@@ -21,7 +21,9 @@ func (n *Network) ForgetFinished(before engine.Time) {
 			n.free = append(n.free, freeID{int32(r.ID), f.timerGen + 1})
 		}
 		return true
-	})
+	}
+	n.records = slices.DeleteFunc(n.records, forget)
+	n.computations = slices.DeleteFunc(n.computations, forget)
 }
 
 // freeID is a flow id for reuse. Timers of its last flow may be pending, so

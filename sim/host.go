@@ -23,6 +23,11 @@ type Host struct {
 
 	pausing [numPriorities]int // faults that pause its switches, counted per priority
 
+	cores      map[uint8]*core // of computations; nil: none yet
+	stragglers []*Straggler    // faults that slow it
+
+	sendQueues map[uint32]*sendQueue // of flows with a Queue; nil: none yet
+
 	// Receive is called with packets of KindOther for this host; the host
 	// returns them to the pool afterwards.
 	Receive func(p *Packet)

@@ -28,6 +28,7 @@ type Network struct {
 	flows          []*flow
 	lastKeyID      uint32 // KeyIDs assigned
 	records        []FlowRecord
+	computations   []FlowRecord // that have ended
 	free           []freeID
 	recyclesIDs    bool
 	nextSourcePort map[[2]model.Addr]uint16

@@ -18,6 +18,7 @@ type timerKind uint8
 const (
 	startFlow    timerKind = iota // flow obj starts
 	flowTimeout                   // flow obj's retransmission
+	computed                      // flow obj, a computation, ends
 	pauseExpires                  // on port obj, of priority prio
 	pauseRepeats                  // on port obj, of priority prio
 	runFunc                       // run
@@ -54,6 +55,8 @@ func (n *Network) fire(t timer) {
 		n.startFlow(t.obj)
 	case flowTimeout:
 		n.flowTimer(t.obj, t.gen)
+	case computed:
+		n.flows[t.obj].endComputation()
 	case pauseExpires:
 		n.ports[t.obj].expirePause(t.prio, t.gen)
 	case pauseRepeats:

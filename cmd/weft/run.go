@@ -40,9 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a scenario in the packet-level simulator and check its expectations.
 
 A scenario is a YAML file: topology, fabric settings, traffic, faults and expected
-results. With --hpcc it is a configuration of the HPCC simulator, with --htsim a
-workload of that simulator, on the topology of --topo. The same seed gives the same
-output, byte for byte.
+results. With --hpcc it is a configuration of the HPCC simulator, with --htsim or
+--goal a workload of other simulators, on the topology of --topo. The same seed gives
+the same output, byte for byte.
 
 Where hosts have agents, the slow flows they detect are diagnosed from the reports
 of the switches: anomaly, initial location, root cause and culprits.
@@ -260,6 +260,9 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		if err := t.print(w); err != nil {
 			return err
 		}
+	}
+	for i := range r.CriticalPaths {
+		fmt.Fprintf(w, "\n%v\n", &r.CriticalPaths[i])
 	}
 	if t := r.Telemetry; t != nil {
 		fmt.Fprintf(w, "\n%v\n", t)

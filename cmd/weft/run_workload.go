@@ -17,6 +17,7 @@ type workloadFlags struct {
 func (f *workloadFlags) register(cmd *cobra.Command) {
 	f.files = make(map[string]*string)
 	for _, w := range []struct{ format, help string }{
+		{"goal", "run this GOAL schedule, as text, of LogGOPSim or ATLAHS"},
 		{"htsim", "run this connection matrix (.cm) of the htsim simulators"},
 	} {
 		f.files[w.format] = cmd.Flags().String(w.format, "", w.help)

@@ -79,6 +79,9 @@ func (m *Matrix) checkTriggers() error {
 	return nil
 }
 
+// RankCount returns the number of nodes.
+func (m *Matrix) RankCount() int { return m.Nodes }
+
 // Flows returns the matrix as flows between hosts, node by node.
 func (m *Matrix) Flows(hosts []model.NodeID) ([]traffic.Flow, error) {
 	if m.Nodes > len(hosts) {

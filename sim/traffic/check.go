@@ -55,6 +55,12 @@ func (f *Flow) check(hosts []Host) error {
 		return fmt.Errorf("delay %v, want from 0 to %v", f.Delay, MaxTime)
 	case f.Group < 0 || f.Group > MaxFlows:
 		return fmt.Errorf("group %d, want from 0 to %d", f.Group, MaxFlows)
+	case f.Compute < 0 || model.Time(f.Compute) > MaxTime:
+		return fmt.Errorf("computation of %v, want from 0 to %v", f.Compute, MaxTime)
+	case f.IsComputation():
+		return nil
+	case f.Compute > 0:
+		return fmt.Errorf("computation from host %d to host %d, want one host", f.Src, f.Dst)
 	case f.Stop == 0:
 		return checkBytes("size", f.Bytes)
 	case f.Bytes != 0:
@@ -79,7 +85,7 @@ func (f *Flow) checkEnds(hosts []Host) error {
 	if _, ok := find(hosts, f.Dst); !ok {
 		return fmt.Errorf("destination %d is not a host of the fabric", f.Dst)
 	}
-	if f.Src == f.Dst {
+	if f.Src == f.Dst && (f.Bytes != 0 || f.Stop != 0) {
 		return fmt.Errorf("source and destination %d, want two hosts", f.Src)
 	}
 	return nil

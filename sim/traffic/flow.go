@@ -64,7 +64,9 @@ func (t *Transport) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Flow is one message from one host to another.
+// Flow is one message from one host to another, or a computation of a host: a
+// flow whose Src and Dst are the same host, without Bytes and Stop. A computation
+// sends nothing. It is there so that messages wait for it, and it for messages.
 //
 // Flows with the same hosts, transport and family and the same SrcPort, not
 // zero, share a 5-tuple: they are messages of one connection. Generators of
@@ -107,6 +109,22 @@ type Flow struct {
 	After []int
 	// Delay passes between the last of After and the start.
 	Delay time.Duration
+
+	// Queue is a send queue of Src; 0: none. Flows of one queue send one after
+	// the other, in the order in which they become ready: a flow starts when the
+	// one before it has sent its last byte.
+	Queue uint32
+
+	// Compute is how long a computation takes, if nothing slows its host. Those
+	// of one Core of a host run one at a time, in the order in which they become
+	// ready; at equal times by index.
+	Compute time.Duration
+	Core    uint8
+}
+
+// IsComputation reports whether the flow is a computation.
+func (f *Flow) IsComputation() bool {
+	return f.Src == f.Dst && f.Bytes == 0 && f.Stop == 0 && f.To == model.Addr{}
 }
 
 // Class is what all flows of one generator have in common. The fields are

@@ -11,14 +11,15 @@ import (
 
 // Stats describes a list before it is run.
 type Stats struct {
-	Flows  int
-	Groups int
-	Open   int           // flows without a size, which send until their Stop
-	Bytes  model.Bytes   // payload of the others
-	First  model.Time    // earliest start
-	Last   model.Time    // latest start or Stop; flows with After may start later
-	Span   time.Duration // the time that loads refer to
-	Hosts  []HostLoad    // in the order of the argument
+	Flows        int
+	Groups       int
+	Computations int           // not among Flows
+	Open         int           // flows without a size, which send until their Stop
+	Bytes        model.Bytes   // payload of the others
+	First        model.Time    // earliest start
+	Last         model.Time    // latest start or Stop; flows with After may start later
+	Span         time.Duration // the time that loads refer to
+	Hosts        []HostLoad    // in the order of the argument
 }
 
 // HostLoad is what a list offers to one host's link.
@@ -46,7 +47,12 @@ func Summarize(flows []Flow, hosts []Host, span time.Duration) Stats {
 	groups := make(map[int]struct{})
 	for i := range flows {
 		f := &flows[i]
-		if i == 0 || f.Start < s.First {
+		if f.IsComputation() {
+			s.Flows--
+			s.Computations++
+			continue
+		}
+		if i == s.Computations || f.Start < s.First {
 			s.First = f.Start
 		}
 		s.Last = max(s.Last, f.Start, f.Stop)
@@ -111,6 +117,9 @@ func (s Stats) String() string {
 	}
 	if s.Groups > 0 {
 		fmt.Fprintf(&b, ", %s", plural.Count(s.Groups, "group"))
+	}
+	if s.Computations > 0 {
+		fmt.Fprintf(&b, ", %s", plural.Count(s.Computations, "computation"))
 	}
 	if s.Flows > 0 {
 		fmt.Fprintf(&b, ", from %v to %v", s.First, s.Last)

@@ -85,6 +85,8 @@ func causeOf(f sim.Fault) Cause {
 		c.Kind, c.Nodes = "storm", []model.NodeID{f.Host}
 	case sim.SlowReceiver:
 		c.Kind, c.Nodes = "slow-receiver", []model.NodeID{f.Host}
+	case sim.Straggler:
+		c.Kind, c.Nodes = "straggler", []model.NodeID{f.Host}
 	case sim.SlowMux:
 		c.Kind, c.Nodes = "slow-mux", []model.NodeID{f.Host}
 	case sim.MisdirectingMux:
