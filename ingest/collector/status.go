@@ -188,6 +188,12 @@ func (s Status) Losses() []Loss {
 		for _, r := range rocev2.Refusals() {
 			all = append(all, Loss{"setup", r.String(), "connections", s.RoCE.Setup.Refused[r]})
 		}
+		cm := s.RoCE.CM
+		all = append(all, Loss{"rdma_cm", "malformed", "messages", cm.Malformed},
+			Loss{"rdma_cm", "unknown connection", "messages", cm.UnknownCommID},
+			Loss{"rdma_cm", "no answer to the reply", "connections", cm.TimedOut},
+			Loss{"rdma_cm", "displaced", "connections", cm.Displaced},
+			Loss{"rdma_cm", "region not received", "messages", cm.SendsRefused})
 	}
 	if s.Recording != nil {
 		all = append(all, Loss{"recording", "disk too slow", "datagrams", s.Recording.Shed},

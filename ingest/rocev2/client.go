@@ -253,13 +253,24 @@ type ClientStats struct {
 	Connected bool                      `json:"connected"`
 	Requester rdma.RequesterStats       `json:"requester"`
 	Remote    translate.RDMAWriterStats `json:"remote"`
+	CM        *CMClientStats            `json:"rdma_cm,omitempty"`
+}
+
+// CMClientStats count what a collector sends by RDMA_CM.
+type CMClientStats struct {
+	Refused  uint64              `json:"refused"`  // messages of connection management that are malformed or of another host
+	Messages rdma.ResponderStats `json:"messages"` // SENDs, and other packets that are refused
 }
 
 // Stats returns the current counters.
 func (c *Client) Stats() (translate.Stats, ClientStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tr.Stats(), ClientStats{c.req.Connected(), c.req.Stats(), c.remote.Stats()}
+	st := ClientStats{Connected: c.req.Connected(), Requester: c.req.Stats(), Remote: c.remote.Stats()}
+	if c.cm != nil {
+		st.CM = &CMClientStats{c.cm.refused, c.cm.responder.Stats()}
+	}
+	return c.tr.Stats(), st
 }
 
 // Run handles answers and keeps the connection until ctx ends and everything is

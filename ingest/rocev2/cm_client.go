@@ -36,6 +36,7 @@ type cmClient struct {
 	ended     bool          // by the collector, or its answer to this side's end
 	received  []rdma.Region
 	wrong     error // of a message that is no region
+	refused   uint64
 }
 
 // memories is the number of memories of a plan.
@@ -233,6 +234,7 @@ func (c *Client) receiveUntil(ctx context.Context, done func() bool) error {
 func (c *Client) handleCM(from netip.AddrPort, payload []byte) {
 	m, err := parseCM(rdma.Path{Src: from, Dst: c.conn.Local()}, payload)
 	if err != nil || from.Addr() != c.cm.peer {
+		c.cm.refused++
 		return
 	}
 	switch body := m.Body.(type) {
