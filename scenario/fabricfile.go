@@ -56,3 +56,7 @@ func isScenario(name string, data []byte) bool {
 	}
 	return false
 }
+
+// HasSettings reports whether the scenario was read from a file that may state
+// fabric settings: a topology alone has none.
+func (s *Scenario) HasSettings() bool { return s.fabricPos.File != "" }

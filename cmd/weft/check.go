@@ -20,6 +20,7 @@ type checkFlags struct {
 	proofs  string
 	sarif   string
 	junit   string
+	configs string
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -33,6 +34,10 @@ failure, and after sampled double failures; hosts that one failure parts; PFC he
 against link delay, rate and MTU; ECN against PFC thresholds; ECMP polarization; and
 collisions of the queue pairs of jobs.
 
+With --config-db the CONFIG_DB of SONiC switches (NAME.json, or NAME/config_db.json) is
+compared: MTU, speed, PFC, DSCP maps, ECN and headroom of switches with each other and
+with the fabric. Each mismatch has both values and the command that mends it.
+
 With --proofs each finding is proven: a scenario that shows the harm is simulated and
 kept as a file for weft run.
 
@@ -41,6 +46,7 @@ and does not change the exit code.`,
 		Example: `  weft check fabric.yaml
   weft check training.yaml --proofs proofs
   weft check fabric.yaml --sarif check.sarif --junit check.xml
+  weft check fabric.yaml --config-db switches/
   weft check fabric.yaml --double 1000 --seed 7 -o json`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +59,13 @@ and does not change the exit code.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			r, err := preflight.Run(ctx, s, preflight.Options{Doubles: f.doubles, Seed: f.seed, Prove: f.proofs != ""})
+			opts := preflight.Options{Doubles: f.doubles, Seed: f.seed, Prove: f.proofs != ""}
+			if f.configs != "" {
+				if opts.ConfigDB, err = preflight.ReadConfigDB(f.configs, s.Topology.Fabric); err != nil {
+					return usagef("--config-db: %w", err)
+				}
+			}
+			r, err := preflight.Run(ctx, s, opts)
 			if err != nil {
 				return err
 			}
@@ -76,6 +88,7 @@ and does not change the exit code.`,
 	cmd.Flags().StringVar(&f.proofs, "proofs", "", "simulate the proof of each finding and write its scenario to this directory")
 	cmd.Flags().StringVar(&f.sarif, "sarif", "", "write findings to this file in SARIF 2.1.0, for code scanning")
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write findings to this file as JUnit XML, a test for each rule")
+	cmd.Flags().StringVar(&f.configs, "config-db", "", "compare the CONFIG_DB JSON files of SONiC switches in this directory")
 	return cmd
 }
 

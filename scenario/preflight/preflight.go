@@ -11,7 +11,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/preflight/configdb"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -42,6 +44,13 @@ var rules = []Rule{
 	{"ecn-above-pfc", "ECN marks only after PFC has paused the sender"},
 	{"polarization", "ECMP leaves ports of equal cost unused"},
 	{"collision", "Queue pairs of a job share links that ECMP could spread them over"},
+	{configdb.MTU, "MTU differs between two ends of a link, or is below the fabric's frames"},
+	{configdb.Speed, "Speed of a port differs from the fabric's link"},
+	{configdb.PFC, "PFC priorities differ between two ends of a link, or from the fabric's"},
+	{configdb.NoBuffer, "PFC is on for a priority group without headroom"},
+	{configdb.DSCP, "DSCP maps differ between switches"},
+	{configdb.ECN, "ECN thresholds differ between switches, or from the fabric's"},
+	{configdb.Missing, "A switch or port without a configuration"},
 	{string(topo.Isolated), "Nodes without links"},
 	{string(topo.Partitioned), "The fabric is in several parts"},
 	{string(topo.Unreachable), "Hosts without a route to others"},
@@ -88,6 +97,9 @@ type Options struct {
 	Doubles int    // double failures to draw
 	Seed    uint64 // of those draws
 	Prove   bool   // simulate the proof of each finding
+
+	// ConfigDB holds the configurations of switches; nil: none are compared.
+	ConfigDB map[model.NodeID]*configdb.Config
 }
 
 // checker is a check in progress.
@@ -110,7 +122,7 @@ func Run(ctx context.Context, s *scenario.Scenario, opts Options) (*Report, erro
 		report: &Report{Fabric: cmp.Or(routes.Fabric().Name(), s.Name), Findings: []Finding{}},
 	}
 	c.checkRoutes()
-	for _, check := range []func(context.Context) error{c.checkFailures, c.checkBuffers, c.checkECMP, c.checkJobs} {
+	for _, check := range []func(context.Context) error{c.checkFailures, c.checkBuffers, c.checkECMP, c.checkJobs, c.checkConfigs} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 func (c *checker) cycleTrial(routes *topo.Routes, failure topo.Failure, cycle []model.Port) (*trial, error) {
 	t := &trial{
 		about:    "Flows at line rate fill a cycle of ports that depend on each other. A deadlock forms and persists.",
-		duration: 3 * time.Millisecond, failure: failure, expect: "deadlock: persistent",
+		duration: c.fillTime(cycle), failure: failure, expect: "deadlock: persistent",
 	}
 	for _, perPort := range []int{1, 2, 4} {
 		search := newFlowSearch(c, routes)
@@ -31,6 +31,17 @@ func (c *checker) cycleTrial(routes *topo.Routes, failure topo.Failure, cycle []
 		t.forms, t.storms = append(t.forms, list, list), append(t.storms, false, true)
 	}
 	return t, nil
+}
+
+// fillTime returns how long flows get to fill the ports of a cycle: twice the time
+// in which the slowest link fills a whole buffer, and at least 3 ms.
+func (c *checker) fillTime(cycle []model.Port) time.Duration {
+	slowest := c.fabric.Port(cycle[0]).Rate
+	for _, p := range cycle {
+		slowest = min(slowest, c.fabric.Port(p).Rate)
+	}
+	buffer := float64(c.s.Sim.Buffer) * 8 / float64(slowest) * float64(time.Second)
+	return max(3*time.Millisecond, time.Duration(buffer*2)).Round(100 * time.Microsecond)
 }
 
 func (c *checker) lostTrial(failure topo.Failure, routes *topo.Routes, src, dst string) *trial {
