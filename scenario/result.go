@@ -76,7 +76,7 @@ func (x *session) result() *Result {
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),
-		Flows: x.flowResults(), Pauses: x.pauses(), Drops: x.drops(),
+		Flows: x.flowResults(), Computations: x.computations(), Pauses: x.pauses(), Drops: x.drops(),
 	}
 	r.Run.Ports, r.Run.Interval = x.series()
 	r.Deadlocks, r.Jobs, r.CriticalPaths = x.deadlocks(), x.jobs(), x.criticalPaths()
@@ -136,6 +136,20 @@ func (x *session) flowResults() []report.FlowResult {
 		f := x.flowResult(id)
 		f.Delivered = min(x.recorder.Flow(id, false).Payload, f.Bytes)
 		out = append(out, f)
+	}
+	return out
+}
+
+func (x *session) computations() []report.Computation {
+	var out []report.Computation
+	for _, r := range x.net.Computations() {
+		if r.Finish == r.Start {
+			continue // a join, or nothing to do
+		}
+		out = append(out, report.Computation{
+			Host: x.fabric.Node(r.Spec.Src).Name, Core: r.Spec.Core, Group: x.s.Traffic[x.partOf(r.ID)].Name,
+			Start: x.clock(r.Start), Finish: x.clock(r.Finish), Planned: r.Ideal.Duration(),
+		})
 	}
 	return out
 }

@@ -22,6 +22,7 @@ import (
 type runFlags struct {
 	hpcc     string
 	asDCQCN  bool
+	unit     string // of BUFFER_SIZE
 	seed     uint64
 	duration time.Duration
 	out      string
@@ -127,8 +128,10 @@ sweep that was interrupted goes on where it stopped.`,
 		"run this configuration file of the HPCC simulator, or of Hawkeye's fork of it")
 	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false,
 		"with --hpcc: use DCQCN instead of the configured congestion control")
+	cmd.Flags().StringVar(&f.unit, "buffer-unit", "",
+		"with --hpcc: unit of BUFFER_SIZE, KiB or MiB; default: KiB for Hawkeye's fork, MiB for others")
 	cmd.Flags().StringVar(&f.out, "out", "",
-		"write results to this directory: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
+		"write results to this directory: report.html, fct.txt, pfc.txt, qlen.txt, trace.json (Perfetto), CSV, JSON, pcapng")
 	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil,
 		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
 	cmd.Flags().BoolVar(&f.check, "check", false, "check the scenario and the files it names, and exit")
@@ -154,6 +157,10 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 		return nil, usageError{err}
 	case f.asDCQCN && f.hpcc == "":
 		return nil, usagef("--dcqcn is for --hpcc")
+	case f.unit != "" && f.hpcc == "":
+		return nil, usagef("--buffer-unit is for --hpcc")
+	case f.unit != "" && bufferUnits[f.unit] == 0:
+		return nil, usagef("--buffer-unit %s, want KiB or MiB", f.unit)
 	case len(f.pcap) > 0 && f.out == "":
 		return nil, usagef("--pcap needs --out, the directory to write to")
 	case cmd.Flags().Changed("duration") && (f.duration <= 0 || f.duration > scenario.MaxDuration):
@@ -187,6 +194,9 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 	return s, nil
 }
 
+// bufferUnits are the units of BUFFER_SIZE; empty: the one that the file's keys tell.
+var bufferUnits = map[string]model.Bytes{"": 0, "KiB": model.KiB, "MiB": model.MiB}
+
 // fromHPCC reads an HPCC configuration, which has no seed.
 func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
 	seed := uint64(1)
@@ -197,7 +207,7 @@ func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	setup, err := hpcc.Build(c, hpcc.Options{Seed: seed, AsDCQCN: f.asDCQCN})
+	setup, err := hpcc.Build(c, hpcc.Options{Seed: seed, AsDCQCN: f.asDCQCN, BufferUnit: bufferUnits[f.unit]})
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// AsDCQCN runs a congestion control that Weft does not have with DCQCN,
 	// instead of an error.
 	AsDCQCN bool
+	// BufferUnit is the unit of BUFFER_SIZE; 0: the one that the keys tell.
+	BufferUnit model.Bytes
 }
 
 // ErrControl is wrapped by Build's error about a congestion control that Weft
@@ -75,6 +77,9 @@ const (
 func Build(c *Config, o Options) (*Setup, error) {
 	own := *c // options may change the mode
 	c = &own
+	if o.BufferUnit > 0 {
+		c.Buffer = model.Bytes(c.bufferSize) * o.BufferUnit
+	}
 	s := &Setup{
 		Stop: c.Stop, Agents: c.Agents, Threshold: c.Threshold, Epoch: c.Epoch,
 		FCT: c.FCT, PFC: c.PFC, Notes: slices.Clone(c.notes), Ignored: c.Ignored,

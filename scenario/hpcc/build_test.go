@@ -314,3 +314,20 @@ func TestFlowsAreSorted(t *testing.T) {
 		}
 	}
 }
+
+// TestBufferUnit: the unit of BUFFER_SIZE is the one that is told.
+func TestBufferUnit(t *testing.T) {
+	c, err := Read("testdata/star/config.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, want := range map[model.Bytes]model.Bytes{0: 16 * model.MiB, model.MiB: 16 * model.MiB, 256 * model.KiB: 4 * model.MiB} {
+		s, err := Build(c, Options{Seed: 1, BufferUnit: unit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Sim.Buffer != want || c.Buffer != 16*model.MiB {
+			t.Errorf("unit %v: buffer %v, configuration %v; want %v, and the configuration unchanged", unit, s.Sim.Buffer, c.Buffer, want)
+		}
+	}
+}

@@ -145,6 +145,7 @@ func TestNoWallTimeWithoutWall(t *testing.T) {
 func writers() map[string]func(*Run, io.Writer) error {
 	return map[string]func(*Run, io.Writer) error{
 		"WriteFCT": (*Run).WriteFCT, "WritePFC": (*Run).WritePFC,
+		"WriteQueueLengths": (*Run).WriteQueueLengths, "WritePerfetto": (*Run).WritePerfetto,
 		"WriteFlowsCSV": (*Run).WriteFlowsCSV, "WritePortsCSV": (*Run).WritePortsCSV,
 		"WriteHTML": (*Run).WriteHTML,
 		"WriteText": func(r *Run, w io.Writer) error { return r.Summarize().WriteText(w) },

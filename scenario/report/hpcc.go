@@ -84,3 +84,32 @@ func bit(set bool) byte {
 	}
 	return '0'
 }
+
+// WriteQueueLengths writes the queues of the switches' ports in HPCC's
+// qlen.txt: the time of the dump in nanoseconds, then for each port its switch,
+// its number, and how often its queue had 0 to 1 kB, 1 to 2 kB and so on. HPCC
+// looks every 100 ns and dumps every 100 ms; here each sample counts once, with
+// the maximum of its interval, and the one dump is at the end. Ports that no
+// packet waited at have one number.
+func (r *Run) WriteQueueLengths(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	line := strconv.AppendInt([]byte("time: "), int64(r.End), 10)
+	out.Write(append(line, '\n')) // as above
+	for i := range r.Ports {
+		p := &r.Ports[i]
+		var counts []int64
+		for _, s := range p.Samples {
+			for kb := int(s.Queue / model.KB); kb >= len(counts); {
+				counts = append(counts, 0)
+			}
+			counts[s.Queue/model.KB]++
+		}
+		line = strconv.AppendUint(line[:0], uint64(p.ID), 10)
+		line = strconv.AppendUint(append(line, ' '), uint64(p.Port), 10)
+		for _, n := range counts {
+			line = strconv.AppendInt(append(line, ' '), n, 10)
+		}
+		out.Write(append(line, '\n'))
+	}
+	return out.Flush()
+}

@@ -1,6 +1,6 @@
-// Package report writes the results of a run for people and scripts: fct.txt
-// and pfc.txt in the columns of the HPCC simulator, CSV, a summary as text or
-// JSON, and one HTML page with plots. It reads plain data, so it depends
+// Package report writes the results of a run for people and scripts: fct.txt,
+// pfc.txt and qlen.txt in the columns of the HPCC simulator, CSV, a summary as
+// text or JSON, a timeline for Perfetto, and one HTML page with plots. It reads plain data, so it depends
 // neither on the simulator nor on a diagnosis; the scenario fills a Run.
 //
 // Equal Runs give equal bytes. Wall is the one field that a rerun with the same
@@ -25,11 +25,13 @@ type Run struct {
 	Wall       time.Duration
 	Interval   time.Duration // between two samples of a port; with zero, utilisation is unknown
 
-	Flows  []FlowResult
-	Pauses []PauseEvent // in the order they were received
-	Drops  []Drop
-	Ports  []PortSeries
-	Notes  []string // what a reader must know: "PFC cannot fire: …"
+	Flows []FlowResult
+	// Computations are what hosts computed, by the time they ended.
+	Computations []Computation
+	Pauses       []PauseEvent // in the order they were received
+	Drops        []Drop
+	Ports        []PortSeries
+	Notes        []string // what a reader must know: "PFC cannot fire: …"
 
 	Diagnoses []string // verdicts, in sentences
 	Injected  []string // injected causes, in sentences
@@ -96,6 +98,15 @@ func (f *FlowResult) delivered() model.Bytes {
 		return f.Bytes
 	}
 	return f.Delivered
+}
+
+// Computation is one computation of a host.
+type Computation struct {
+	Host          string
+	Core          uint8
+	Group         string
+	Start, Finish model.Time
+	Planned       time.Duration // how long it takes if nothing slows its host
 }
 
 // PauseEvent is a PFC frame for one priority at its receiver: Port is the
