@@ -169,7 +169,7 @@ func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
 		}
 		// The clock stands still between two ticks: a timer for the exact end of the
 		// slot would find the same time.
-		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + afterTick)
+		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + a.morePerWake() + afterTick)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -177,6 +177,16 @@ func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
 		}
 	}
 }
+
+// morePerWake is the length of the slots after one that are exported together with it: an
+// idle machine is to sleep. Tables are open ahead of time.
+func (a *Agent) morePerWake() time.Duration {
+	slots := min(wakeInterval/a.cfg.Flowset.Slot, ebpf.SlotsAhead-1)
+	return max(slots-1, 0) * a.cfg.Flowset.Slot
+}
+
+// wakeInterval is how often an agent wakes, where its slots are shorter and tables suffice.
+const wakeInterval = 50 * time.Millisecond
 
 // afterTick is how long after the end of a slot its table is closed: the next tick is past
 // by then where HZ is 250 or more.

@@ -229,26 +229,40 @@ inline_always void insert(u32 at, const struct key *k, bool v6, u32 both_ports)
 	__sync_fetch_and_xor(&s->ports, both_ports);
 }
 
+/* cell_of returns the index of the flow's cell in sub-table t: 32 bits of the hash for each. */
+inline_always u32 cell_of(struct hash h, u32 t, u32 cells)
+{
+	u64 half = t < 2 ? h.a : h.b;
+	return t * cells + (u32)((t & 1 ? half >> 32 : (u32)half) * cells >> 32);
+}
+
 /* count_flow counts packets of a flow in its cells. */
 inline_always void count_flow(void *ctx, const struct headers *p, bool v6, u32 bank, u64 amount, u32 ingress)
 {
 	const volatile struct family *f = &families[v6];
 	struct hash h = hash_key(&p->key, v6);
 	u32 first = bank * f->tables * f->cells, both_ports = 0;
+	u64 *count[MAX_TABLES] = {};
+	/* Atomic operations wait for one another, and so for each other's misses of the cache. Reading all cells
+	 * first, together with the filter, fetches them at once. */
+#pragma clang loop unroll(full)
+	for (u32 t = 0; t < MAX_TABLES; t++) {
+		u32 at = f->first_count + first + cell_of(h, t, f->cells);
+		if (t >= f->tables)
+			break;
+		count[t] = bpf_map_lookup_elem(&counts, &at);
+		if (count[t])
+			(void)*(volatile u64 *)count[t];
+	}
 	bool new = is_new(h, bank, f);
 	if (unlikely(new))
 		both_ports = port_of(ingress) << 16 | egress_of(ctx, p, ingress);
-	for (u32 t = 0; t < MAX_TABLES && t < f->tables; t++) {
-		u64 part = (u32)(t < 2 ? h.a : h.b);
-		if (t & 1)
-			part = (t < 2 ? h.a : h.b) >> 32;
-		u32 at = first + t * f->cells + (u32)(part * f->cells >> 32);
-		u32 count_at = f->first_count + at;
-		u64 *count = bpf_map_lookup_elem(&counts, &count_at);
-		if (count)
-			__sync_fetch_and_add(count, amount);
-		if (unlikely(new))
-			insert(at, &p->key, v6, both_ports);
+#pragma clang loop unroll(full)
+	for (u32 t = 0; t < MAX_TABLES; t++) {
+		if (count[t])
+			__sync_fetch_and_add(count[t], amount);
+		if (unlikely(new) && t < f->tables)
+			insert(first + cell_of(h, t, f->cells), &p->key, v6, both_ports);
 	}
 }
 

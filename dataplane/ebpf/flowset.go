@@ -53,13 +53,15 @@ type Flowset struct {
 }
 
 // Load loads the program into the kernel. It attaches nothing.
-func Load(sw model.NodeID, cfg flowset.Config) (*Flowset, error) { return loadWith(sw, cfg, nil) }
-
-// loadWith is Load with a fixed clock of tests; nil: the kernel's.
-func loadWith(sw model.NodeID, cfg flowset.Config, fixed clock) (*Flowset, error) {
+func Load(sw model.NodeID, cfg flowset.Config) (*Flowset, error) {
 	if err := check(&cfg); err != nil {
 		return nil, err
 	}
+	return loadWith(sw, cfg, nil)
+}
+
+// loadWith is Load with a fixed clock of tests; nil: the kernel's.
+func loadWith(sw model.NodeID, cfg flowset.Config, fixed clock) (*Flowset, error) {
 	f := &Flowset{cfg: cfg, sw: sw, seed: flowset.SeedOf(cfg.Seed, sw, 0), chunk: cfg.MaxChunk(0), clock: coarseClock, wait: waitForReaders}
 	if fixed != nil {
 		f.clock = fixed

@@ -27,9 +27,9 @@ type bankState struct {
 }
 
 const (
-	// ahead is how many slots after the current one are open: Advance may be late by as
-	// many.
-	ahead = banks / 2
+	// SlotsAhead is how many slots after the current one are open: Advance may be late by
+	// as many.
+	SlotsAhead = banks / 2
 	// maxTick is the longest time in nanoseconds between two ticks: HZ is at least 100.
 	maxTick = 10_000_000
 )
@@ -78,7 +78,7 @@ func (f *Flowset) Advance() (model.Time, error) {
 		}
 	}
 	slices.Sort(s.full)
-	for slot := current; slot <= current+ahead; slot++ {
+	for slot := current; slot <= current+SlotsAhead; slot++ {
 		if b := &s.banks[slot%banks]; !b.open && !b.full {
 			*b = bankState{slot: slot, open: true}
 			f.memory.open(slot)
