@@ -15,7 +15,7 @@ import (
 )
 
 // TestNoDataInBrowser opens the console of a service that has received nothing: it says
-// so, where switches send reports to, and what to try.
+// so, where switches send reports to, and what to try. A wrong token is answered first.
 func TestNoDataInBrowser(t *testing.T) {
 	browsertest.Need(t, "web")
 	dir := t.TempDir()
@@ -24,6 +24,7 @@ func TestNoDataInBrowser(t *testing.T) {
 	if err := os.WriteFile(cfg.Topology, []byte("generate: {kind: fat-tree, k: 4}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	cfg.API.Token = "0123456789abcdef"
 	for _, s := range serve.Settings() {
 		if s.Key == "dta.listen" {
 			if err := s.Set(&cfg, "127.0.0.1:0"); err != nil {
@@ -43,7 +44,7 @@ func TestNoDataInBrowser(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	browsertest.Run(ctx, t, "web", "test/nodata.mjs", "http://"+s.Addr().String()+"/")
+	browsertest.Run(ctx, t, "web", "test/nodata.mjs", "http://"+s.Addr().String()+"/", cfg.API.Token)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -210,3 +210,30 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.correlator.OpenIncidents()))
 	}
 }
+
+// TestIncidentShowsWhatMadeItsCause: the first diagnosis, the quoted evidence and the
+// culprits are those of the cause, not of what was found before it.
+func TestIncidentShowsWhatMadeItsCause(t *testing.T) {
+	c := evidenceBed(t)
+	ms := model.Time(time.Millisecond)
+	host, _ := c.fabric.ByName("h14")
+	at := c.switchPort(model.Port{Node: host})
+	victim := model.FlowKey{Src: model.Addr4(1), Dst: model.Addr4(2), Proto: model.UDP, DstPort: roce.Port}
+	in := c.addEvidence(incident.Evidence{
+		At: 20 * ms, From: 19 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at, Flows: []model.FlowKey{victim},
+		Culprits: []model.FlowKey{victim}, Text: "a queue is congested", Ref: "d1",
+	})
+	if got := c.addEvidence(incident.Evidence{
+		At: 22 * ms, From: 19 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: model.Port{Node: host},
+		Extent: []model.NodeID{at.Node}, Flows: []model.FlowKey{victim}, Text: "h14 sends pauses", Ref: "d2",
+	}); got != in {
+		t.Fatalf("the storm is incident %d; want %d", got.ID, in.ID)
+	}
+	b := c.incidentBody(in)
+	if len(b.Diagnoses) != 2 || b.Diagnoses[0] != "d2" {
+		t.Errorf("diagnoses %v; want that of the storm first", b.Diagnoses)
+	}
+	if len(b.Evidence) != 1 || b.Evidence[0].Text != "h14 sends pauses" || len(b.Culprits) != 0 {
+		t.Errorf("evidence %+v, culprits %+v; want that of the storm, and none", b.Evidence, b.Culprits)
+	}
+}

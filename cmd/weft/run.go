@@ -379,8 +379,8 @@ func (b *progressBar) clear() {
 // output depends on the scenario alone.
 func (b *progressBar) done(r *scenario.Result) {
 	if !b.quiet {
-		fmt.Fprintf(b.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End),
-			r.Wall.Round(time.Millisecond),
+		fmt.Fprintf(b.w, "%s simulated in %s, %s packet-hops/s\n", model.FormatDuration(time.Duration(r.Run.End)),
+			model.FormatDuration(r.Wall),
 			amount(float64(r.Run.PacketHops)/max(r.Wall.Seconds(), 1e-9)))
 	}
 }

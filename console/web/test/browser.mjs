@@ -175,9 +175,10 @@ await page.getByRole('region', { name: /^Provenance graph, [1-9]/ }).waitFor();
 await page.getByRole('region', { name: /^Timeline of the packet, [1-9]/ }).waitFor();
 await page.getByText(/(was late|is in flight and late) by /).first().waitFor();
 await accessible(page, 'incident');
-await handle();
 const urls = { incident: page.url() };
 if (shots) await pictures({ map: base + '#/map', ...urls, lab: base + '#/lab?kind=incast&node=h4' });
+shown = page;
+await handle();
 await drawing(page.getByRole('region', { name: 'Provenance', exact: true }), 'a provenance graph');
 assert.match((await saved(page.getByRole('region', { name: 'Provenance', exact: true }), 'dot')).toString(), /^digraph/);
 const culprit = page.getByRole('region', { name: 'Culprits' }).getByRole('link', { name: /→ h4$/ }).first();
@@ -245,7 +246,7 @@ await tenant();
 check('slow flows');
 if (shots) {
   const view = (name) => [name.split('?')[0], `${base}#/${name}`];
-  await pictures({ ...urls, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
+  await pictures({ ...urls, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces?all=1', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
 }
 
 // A frozen range lists the incidents of its time only.

@@ -1,8 +1,9 @@
-// Tests what the console of a service shows before the first report: nodata.mjs URL.
+// Tests what the console of a service shows before the first report, and at a wrong
+// token: nodata.mjs URL TOKEN.
 import assert from 'node:assert/strict';
 import { chromium } from 'playwright-core';
 
-const [, , base] = process.argv;
+const [, , base, token] = process.argv;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'] });
 try {
   const page = await browser.newPage();
@@ -10,7 +11,16 @@ try {
   const errors = [];
   page.on('console', (m) => m.type() === 'error' && errors.push(m.text()));
   page.on('pageerror', (e) => errors.push(e.message));
-  const health = await (await fetch(base + 'api/v1/health')).json();
+  await page.goto(base);
+  await page.getByRole('textbox', { name: 'Token' }).fill('not the token at all');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').getByText('The token was rejected').waitFor();
+  assert.equal((await page.locator('.clock').innerText()).trim().replace(/\s*UTC$/, ''), '', 'no clock without a token');
+  await page.getByRole('textbox', { name: 'Token' }).fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('region', { name: 'No data' }).waitFor();
+  assert.ok(errors.splice(0).every((e) => e.includes('401')), 'errors in the console besides refused requests');
+  const health = await (await fetch(base + 'api/v1/health', { headers: { Authorization: `Bearer ${token}` } })).json();
   for (const view of ['map', 'health']) {
     await page.goto(base + '#/' + view);
     const panel = page.getByRole('region', { name: 'No data' });

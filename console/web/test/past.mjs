@@ -102,7 +102,8 @@ try {
     }
     console.log(`${urls.length} pictures are equal`);
   } else {
-    const closed = (await api('/incidents?last=1h&limit=200')).items.filter((i) => i.state === 'closed' && i.severity !== 'notice');
+    const pages = await Promise.all(['warning', 'critical'].map((severity) => api(`/incidents?last=1h&limit=200&state=closed&severity=${severity}`)));
+    const closed = pages.flatMap((p) => p.items);
     const details = await Promise.all(closed.map((i) => api('/incidents/' + i.id)));
     const kinds = [...new Map(details.filter((d) => !d.merged_into).map((d) => [d.cause, d])).values()];
     console.log('causes:', kinds.map((d) => `${d.cause} at ${d.location}`).join(', '));
@@ -135,6 +136,8 @@ try {
       await drawn(page);
       assert.equal(new URL(page.url().replace('#', '')).searchParams.get('at'), at);
       assert.ok((await redNodes(page)).includes(culprit), `${d.id}: the culprit is red on the map of its time`);
+      const slider = await page.getByRole('slider', { name: 'Time' }).evaluate((s) => [Number(s.value), Number(s.max)]);
+      assert.ok(slider[0] > 0 && slider[0] < slider[1], `${d.id}: the slider is at ${slider[0]} of ${slider[1]}; want its own time, within the range`);
       await page.getByRole('group', { name: 'Open incidents' }).getByText(d.location).first().waitFor();
       if (i < 2) await keep(page, screen);
       if (screens[screen].viewport.width < 400) {
