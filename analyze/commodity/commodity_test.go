@@ -305,6 +305,17 @@ func TestDropsByReason(t *testing.T) {
 	if v.Packets != 7 || len(v.Flows) != 1 {
 		t.Errorf("%+v; want 7 packets and one flow", v)
 	}
+	b = newBench(t) // a switch that counts no reasons, and notifies
+	leaf := b.port("leaf1:Ethernet0").Node
+	for p := range b.fabric.Node(leaf).Ports {
+		r := b.next[model.Port{Node: leaf, Port: model.PortID(p + 1)}]
+		r.DropReasons, r.Has, r.RxDiscards = 0, r.Has|portstat.HasDiscards, 1
+	}
+	for range 3 {
+		b.analyzer.AddSample(&portstat.Sample{Node: leaf, In: 1, Has: portstat.HasDrop, Drop: portstat.NoRoute, Rate: 1, Flow: b.flow("h0", "h4")})
+	}
+	b.expect(b.conclude(), anomaly.Blackhole, "leaf1", `leaf1 drops packets: 3 by reason "no route"`)
+
 	b = newBench(t)
 	for i := range 4 {
 		r := b.at("leaf1:Ethernet0")

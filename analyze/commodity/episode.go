@@ -162,7 +162,8 @@ func (a *Analyzer) cause(e *episode) anomaly.Cause {
 		}
 		return anomaly.SlowReceiver
 	case congested:
-		if senders(e.named) < a.cfg.MinSenders || shareOfOne(e.named) < toOne {
+		// On a link between switches the same flows have met by chance of their paths.
+		if !a.isHost(a.peer(e.at).Node) || senders(e.named) < a.cfg.MinSenders || shareOfOne(e.named) < toOne {
 			return anomaly.Contention
 		}
 		return anomaly.Incast

@@ -218,15 +218,23 @@ func senders(list []Culprit) int {
 func (a *Analyzer) findDrops(id model.NodeID) (list []finding) {
 	s := &a.nodes[id]
 	var drops [portstat.NumReasons]uint64
-	unexplained := uint64(0)
+	unexplained, counted := uint64(0), portstat.ReasonSet(0)
 	for i := range s.ports {
 		p := &s.ports[i]
 		for r, n := range p.drops {
 			drops[r] += n
 		}
-		if p.reasons == 0 {
-			unexplained += p.discards
+		unexplained += p.discards
+		counted |= p.reasons
+	}
+	if counted == 0 {
+		// Agents limit the rate of notifications: there were at least as many drops.
+		drops = s.notified
+		for _, n := range drops[1:] {
+			unexplained -= min(unexplained, n)
 		}
+	} else {
+		unexplained = 0
 	}
 	add := func(k kind, weight int, strength float64, packets uint64, reasons ...portstat.Reason) {
 		if packets == 0 {

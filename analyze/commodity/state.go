@@ -18,6 +18,8 @@ type switchState struct {
 	pairs   map[portPair]uint64 // bytes by samples
 	flows   map[flowAt]flowSeen // by samples, at egress ports
 	dropped map[model.FlowKey]portstat.Reason
+	// notified counts drop notifications: for switches that count no reasons.
+	notified [portstat.NumReasons]uint64
 }
 
 // portPair is how packets of a class pass a switch.
@@ -180,6 +182,9 @@ func (a *Analyzer) AddSample(s *portstat.Sample) {
 	a.counts.Samples++
 	n := &a.nodes[s.Node]
 	if s.Has.All(portstat.HasDrop) {
+		if s.Drop < portstat.NumReasons {
+			n.notified[s.Drop]++
+		}
 		if n.dropped == nil {
 			n.dropped = map[model.FlowKey]portstat.Reason{}
 		}
@@ -244,4 +249,5 @@ func (s *switchState) forget() {
 	}
 	clear(s.flows)
 	clear(s.dropped)
+	s.notified = [portstat.NumReasons]uint64{}
 }

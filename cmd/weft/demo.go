@@ -18,6 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/dataplane/sonic"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/live"
@@ -38,10 +39,12 @@ type demoFlags struct {
 	record   string // file
 	send     string // address
 	clock    string // start of the fabric's clocks
+	speak    string // what switches speak instead of Weft's reports
+	export   sonic.Config
 }
 
 func (a *app) demoCommand() *cobra.Command {
-	f := demoFlags{Config: live.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
+	f := demoFlags{Config: live.DefaultConfig(), export: sonic.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run Weft on a simulated fabric with injected faults",
@@ -67,13 +70,17 @@ no console, and links have 1 Gb/s by default. --record writes the reports of eve
 fault to a pcapng file, and the topology beside it, for weft replay. --send sends them
 to a running weft serve in real time.
 
+With --speak sonic switches run no program of Weft. They export what SONiC switches do:
+sFlow samples of packets, interface counters and drop notifications.
+
 With --scenario the fabric, its traffic and its faults are those of a scenario file.`,
 		Example: `  weft demo
   weft demo --rate 1Gb/s
   weft demo --once --seed 7
   weft demo --scenario examples/storm.yaml --pace 0.001
   weft demo --record reports.pcapng
-  weft demo --send udp://127.0.0.1:40040`,
+  weft demo --send udp://127.0.0.1:40040
+  weft demo --speak sonic --send udp://127.0.0.1:6343 --counters 1s --sampling 256`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -104,6 +111,9 @@ With --scenario the fabric, its traffic and its faults are those of a scenario f
 	fl.StringVar(&f.record, "record", "", "record the reports of every fault in this pcapng file, without a console")
 	fl.StringVar(&f.send, "send", "", "send reports to a running weft serve, udp://HOST:PORT, without a console")
 	fl.StringVar(&f.clock, "clock", "", "with --record: time at which the fabric's clocks start (default: now)")
+	fl.StringVar(&f.speak, "speak", "", "with --record or --send: sonic, what switches export instead of Weft's reports")
+	fl.DurationVar(&f.export.Interval, "counters", f.export.Interval, "with --speak: interval of interface counters")
+	fl.Uint32Var(&f.export.Sampling, "sampling", f.export.Sampling, "with --speak: packets to one sample")
 	fl.BoolVar(&f.once, "once", false, "inject every fault once at full speed and compare the findings")
 	return cmd
 }
@@ -128,6 +138,12 @@ func (f *demoFlags) check(cmd *cobra.Command) error {
 		return usagef("--pace %v, want 0 to %v", f.pace, maxPace)
 	case f.every < 0:
 		return usagef("--every %v, want 0 or more", f.every)
+	case f.speak != "" && f.speak != "sonic":
+		return usagef("--speak %q, want sonic", f.speak)
+	case f.export.Interval < time.Millisecond || f.export.Interval > time.Hour:
+		return usagef("--counters %v, want 1ms to 1h", f.export.Interval)
+	case f.export.Sampling < 1 || f.export.Sampling > 1<<24:
+		return usagef("--sampling %d, want 1 to %d", f.export.Sampling, 1<<24)
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return usagef("--listen %q, want ADDRESS:PORT", f.listen)
@@ -149,7 +165,8 @@ func (f *demoFlags) checkCombination(changed func(flag string) bool) error {
 	}{
 		{reports, "--record and --send have neither console nor store: the service that takes the reports has", []string{"listen", "store", "pprof", "once", "pace"}},
 		{f.record != "" && f.send == "", "--record injects every fault once, as fast as possible", []string{"every"}},
-		{!reports, "needs --record or --send", []string{"clock"}},
+		{!reports, "needs --record or --send", []string{"clock", "speak"}},
+		{f.speak == "", "needs --speak", []string{"counters", "sampling"}},
 		{f.send != "", "--send runs by the wall clock", []string{"clock"}},
 		{f.scenario != "", "the scenario has its own fabric, traffic and faults", []string{"k", "rate", "load", "every", "once"}},
 	} {

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/sflow"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
@@ -41,7 +43,10 @@ func (a *app) demoReports(ctx context.Context, cmd *cobra.Command, f *demoFlags)
 	if err := checkWritable("record", f.record); err != nil {
 		return err
 	}
-	out := &reportOutput{to: to}
+	out := &reportOutput{to: to, kind: sources.DTA.Kind, port: dta.Port, listen: "dta.listen"}
+	if f.speak != "" {
+		out.kind, out.port, out.listen = sflow.Source.Kind, sflowPort, "sflow.listen"
+	}
 	start := time.Now().Truncate(time.Second)
 	if f.clock != "" {
 		if start, err = time.Parse(time.RFC3339, f.clock); err != nil {
@@ -99,14 +104,23 @@ func (a *app) demoReports(ctx context.Context, cmd *cobra.Command, f *demoFlags)
 
 // reporters makes the fabric of the demo or of the scenario.
 func (f *demoFlags) reporters(cmd *cobra.Command, start time.Time, send live.Send) (*live.Reporters, error) {
-	if f.scenario == "" {
+	f.export.Seed = f.Seed
+	switch {
+	case f.scenario == "" && f.speak != "":
+		return live.NewSONiC(f.Config, f.export, start, send)
+	case f.scenario == "":
 		return live.NewReporters(f.Config, start, send)
 	}
 	s, err := f.readScenario(cmd)
 	if err != nil {
 		return nil, err
 	}
-	r, err := live.NewScenarioReporters(s, start, send)
+	var r *live.Reporters
+	if f.speak != "" {
+		r, err = live.NewScenarioSONiC(s, f.export, start, send)
+	} else {
+		r, err = live.NewScenarioReporters(s, start, send)
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -138,13 +152,19 @@ type reportOutput struct {
 	file   *capture.Writer // nil: not recorded
 	conn   *net.UDPConn    // nil: not sent
 	to     netip.AddrPort
+	kind   source.Kind
+	port   uint16 // of kind
+	listen string // the service's setting
 
 	datagrams uint64
 	bytes     model.Bytes
 }
 
 // collectorAddress is the destination of recorded reports that are not sent.
-var collectorAddress = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), dta.Port)
+var collectorAddress = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+
+// sflowPort is the port of sFlow by convention.
+const sflowPort = 6343
 
 func (o *reportOutput) send(at model.Time, from model.NodeID, datagram []byte) error {
 	o.datagrams++
@@ -152,10 +172,10 @@ func (o *reportOutput) send(at model.Time, from model.NodeID, datagram []byte) e
 	if o.file != nil {
 		to := o.to
 		if !to.IsValid() {
-			to = collectorAddress
+			to = netip.AddrPortFrom(collectorAddress, o.port)
 		}
-		src := netip.AddrPortFrom(o.fabric.Node(from).IPv4.Netip(), dta.Port)
-		if err := o.file.WriteDatagram(sources.DTA.Kind, at, src, to, datagram); err != nil {
+		src := netip.AddrPortFrom(o.fabric.Node(from).IPv4.Netip(), o.port)
+		if err := o.file.WriteDatagram(o.kind, at, src, to, datagram); err != nil {
 			return err
 		}
 	}
@@ -163,7 +183,7 @@ func (o *reportOutput) send(at model.Time, from model.NodeID, datagram []byte) e
 		return nil
 	}
 	if _, err := o.conn.Write(datagram); errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("reports to %v: %w; is weft serve running there? dta.listen is its address", o.to, err)
+		return fmt.Errorf("reports to %v: %w; is weft serve running there? %s is its address", o.to, err, o.listen)
 	} else if err != nil {
 		return fmt.Errorf("reports to %v: %w", o.to, err)
 	}

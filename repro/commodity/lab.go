@@ -156,7 +156,7 @@ func (l lab) observe(n *sim.Network, rng *rand.Rand, r *run, views []view) error
 		var first *exporter.Exporter
 		for _, sampling := range samplings {
 			takers := bySampling[sampling]
-			e, err := exporter.Attach(n, id, exporter.Config{Sampling: sampling, Seed: rng.Uint64(), Sample: func(s *portstat.Sample) {
+			e, err := exporter.Attach(n, id, exporter.Config{Sampling: sampling, Seed: rng.Uint64(), Sample: func(s *portstat.Sample, _ []byte) {
 				if l.removed.samples {
 					return
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/dataplane/sonic"
 	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
@@ -25,7 +26,8 @@ type Reporters struct {
 	send     Send
 	failed   error // of send, the first
 	requests map[model.NodeID]*dta.Writer
-	list     dta.ListID // of diagnosis requests
+	list     dta.ListID    // of diagnosis requests
+	sonic    *sonic.Fabric // nil: switches run Weft's programs
 }
 
 // sentTelemetry has smaller flowsets than a demo in one process: 20 switches send
@@ -58,6 +60,41 @@ func NewScenarioReporters(s *scenario.Scenario, start time.Time, send Send) (*Re
 	run := *s
 	run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil
 	return newReporters(&run, simulationConfig{step: stepOf(s), agents: scenarioAgents(s.Agents)}, start, send)
+}
+
+// NewSONiC makes the fabric of a demo whose switches run no program of Weft: they count,
+// sample and export as SONiC switches do. No host detects anything.
+func NewSONiC(cfg Config, export sonic.Config, start time.Time, send Send) (*Reporters, error) {
+	s, err := demoScenario(cfg, sentTelemetry)
+	if err != nil {
+		return nil, err
+	}
+	s.Telemetry = nil
+	sim := demoSimulation(cfg)
+	sim.agents = scenarioAgents(nil)
+	r, err := newReporters(s, sim, start, send)
+	if err != nil {
+		return nil, err
+	}
+	r.director = NewDirector(r.sim)
+	return r, r.speak(export, send)
+}
+
+// NewScenarioSONiC is NewSONiC for the fabric of a scenario.
+func NewScenarioSONiC(s *scenario.Scenario, export sonic.Config, start time.Time, send Send) (*Reporters, error) {
+	run := *s
+	run.Telemetry, run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil, nil
+	r, err := newReporters(&run, simulationConfig{step: stepOf(s), agents: scenarioAgents(nil)}, start, send)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.speak(export, send)
+}
+
+func (r *Reporters) speak(export sonic.Config, send Send) (err error) {
+	export.Start = r.sim.scenario.Base
+	r.sonic, err = sonic.Speak(r.sim.net, export, send)
+	return err
 }
 
 func newReporters(s *scenario.Scenario, cfg simulationConfig, start time.Time, send Send) (*Reporters, error) {
@@ -134,6 +171,9 @@ func (r *Reporters) Record(ctx context.Context, injected func(*Injected)) error 
 func (r *Reporters) settle() error {
 	r.sim.devices.Agents.Stop()
 	r.sim.session.Settle()
+	if r.sonic != nil {
+		r.failed = errors.Join(r.failed, r.sonic.Flush(r.sim.Now()))
+	}
 	return r.failed
 }
 
@@ -162,6 +202,11 @@ func (r *Reporters) RunRealTime(ctx context.Context, o RealTime) error {
 	}
 	next, kind, behind := o.Every/6, 0, time.Second
 	for r.sim.net.Now() < end && r.failed == nil && ctx.Err() == nil {
+		if r.sonic != nil {
+			if err := r.sonic.Err(); err != nil {
+				return err
+			}
+		}
 		if err := r.sim.advanceTo(min(r.sim.net.Now()+step, end)); err != nil {
 			return err
 		}

@@ -17,8 +17,10 @@ type Config struct {
 	// Sampling is how many packets there are to one sample; 0: none.
 	Sampling uint32
 	Seed     uint64 // of the choice of packets
-	// Sample receives samples and dropped packets, and must not keep them; nil: none.
-	Sample func(*portstat.Sample)
+	// Sample receives samples and dropped packets, and the first Header bytes of the
+	// frame. It must keep neither; nil: none.
+	Sample func(s *portstat.Sample, header []byte)
+	Header int // 0: none
 }
 
 // Exporter counts for one switch.
@@ -29,6 +31,7 @@ type Exporter struct {
 	rng    *rand.Rand
 	skip   uint32 // packets until the next sample
 	sample portstat.Sample
+	frame  []byte
 	ports  []portCounts
 	polls  []*poll
 }
@@ -117,7 +120,16 @@ func (e *Exporter) Run(c *sim.Context) {
 		Node: e.sw.ID, In: in.ID, Out: c.Out.ID, At: c.Now, Source: portstat.Simulated, Has: portstat.HasPriority,
 		Flow: p.Key, Priority: p.Priority, Bytes: uint32(p.Size), Rate: e.cfg.Sampling,
 	}
-	e.cfg.Sample(&e.sample)
+	e.cfg.Sample(&e.sample, e.header(p, in))
+}
+
+// header returns the first bytes of a packet as it arrived at a port.
+func (e *Exporter) header(p *sim.Packet, in *sim.Port) []byte {
+	if e.cfg.Header == 0 || in == nil {
+		return nil
+	}
+	e.frame = e.net.AppendFrame(e.frame[:0], p, in.Peer())
+	return e.frame[:min(len(e.frame), e.cfg.Header)]
 }
 
 // drawSkip draws how many packets pass until the next sample: uniform with the
@@ -139,7 +151,11 @@ func (e *Exporter) dropped(p *sim.Packet, at *sim.Port, why sim.Reason) {
 	if why == sim.DropBuffer || why == sim.DropLinkDown {
 		e.sample.Out = at.ID
 	}
-	e.cfg.Sample(&e.sample)
+	var in *sim.Port
+	if p.Ingress() != 0 {
+		in = e.sw.Ports()[p.Ingress()-1]
+	}
+	e.cfg.Sample(&e.sample, e.header(p, in))
 }
 
 // reasonOf maps the simulator's reasons to those that switches export.

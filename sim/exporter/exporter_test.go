@@ -56,7 +56,7 @@ func record(t testing.TB, n *sim.Network, sampling uint32, interval time.Duratio
 	}
 	all := map[model.NodeID]*Exporter{}
 	for _, id := range n.Fabric().Switches() {
-		e, err := Attach(n, id, Config{Sampling: sampling, Seed: 1, Sample: func(s *portstat.Sample) {
+		e, err := Attach(n, id, Config{Sampling: sampling, Seed: 1, Sample: func(s *portstat.Sample, _ []byte) {
 			if s.Has.All(portstat.HasDrop) {
 				r.drops[s.Drop]++
 				return
