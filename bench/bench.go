@@ -63,7 +63,7 @@ func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
 func Suites() []Suite {
 	return []Suite{
 		packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite,
-		serveSuite, diagnoseSuite, agentSuite,
+		serveSuite, diagnoseSuite, agentSuite, sourcesSuite,
 	}
 }
 

@@ -100,8 +100,9 @@ func (d *decoder) decode(at model.Time, n *node, data []byte) bool {
 	return used
 }
 
-// maxSkew is how far the clock of a switch may be off.
-const maxSkew = 2 * time.Second
+// maxSkew is how far the clock of a switch may be off, with what a busy collector is
+// late: within it the switch's own times stay in order.
+const maxSkew = 30 * time.Second
 
 // timeOf is when a switch read its counters: by its own clock, if that can be right.
 func (d *decoder) timeOf(at model.Time, stamp int64) model.Time {

@@ -155,8 +155,9 @@ func (d *decoder) metric(at model.Time, sw model.NodeID, m *metricspb.Metric) {
 	}
 }
 
-// maxSkew is how far the clock of a switch may be off.
-const maxSkew = 2 * time.Second
+// maxSkew is how far the clock of a switch may be off, with what a busy collector is
+// late: within it the switch's own times stay in order.
+const maxSkew = 30 * time.Second
 
 // point takes one value.
 func (d *decoder) point(at model.Time, sw model.NodeID, object, stat uint32, p *metricspb.NumberDataPoint) {
