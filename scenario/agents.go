@@ -135,8 +135,8 @@ func (c *diagnosis) addRequest(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
 	who := diagnose.Detection{
-		Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured,
-		InFlight: t.Reason == agent.Age,
+		Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped,
+		Latency: t.Latency(), InFlight: t.Reason == agent.Age, Window: t.Window(),
 	}
 	_ = c.diagnoser.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // requests beyond the limit are counted
 }

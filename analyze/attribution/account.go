@@ -77,6 +77,7 @@ type Term struct {
 	Queued   time.Duration
 	Via      []PausedQueue // from the packet's path to the place
 	Culprits []Culprit     // of a contention, by share
+	Later    bool          // Culprits are flows that the queue had next: none of that time is recorded
 	Deadlock int           // in Account.Deadlocks; -1: none
 }
 
@@ -97,6 +98,8 @@ type Culprit struct {
 // DeadlockCycle is a cycle of queues that wait for each other.
 type DeadlockCycle struct {
 	Cycle []Place // each waits for the next, the last for the first
+	// Closed is when the last of them was paused.
+	Closed model.Time
 	// Persistent: all are paused at their snapshots.
 	Persistent bool
 	// Trigger is what paused the first of them, nil if unknown; its kind is
@@ -104,6 +107,8 @@ type DeadlockCycle struct {
 	Trigger     *Place
 	TriggerKind Kind
 	Inside      bool
+	// TriggerCulprits are the flows of a trigger that is a contention, by share.
+	TriggerCulprits []Culprit
 }
 
 // Stay is the packet's stay in one queue.

@@ -18,6 +18,8 @@ type engine struct {
 
 	queues []*queue // by index; nil: not asked for yet
 	visits []visit
+	// trustQueuedAt: the packet in flight is at Victim.QueuedAt whatever its curve says.
+	trustQueuedAt bool
 
 	states     []state
 	stateIndex map[stateKey]int32
@@ -190,7 +192,7 @@ func (e *engine) appendStarts(list []start, v *visit) []start {
 	}
 	clocks := q.clockError + e.clockError
 	if w.contention > 0 {
-		r := e.addRoot(rootKey{queue: int32(q.index), kind: Contention, since: w.busy}, v.joins)
+		r := e.contentionRoot(q, w.busy, v.joins)
 		list = append(list, start{edge{-1, r, 1, true}, v.hop, w.contention, min(w.contention, q.certainBacklog(v.joins, clocks)/q.rate), 0})
 	}
 	for _, part := range w.pauses {
@@ -212,6 +214,15 @@ func (e *engine) appendStarts(list []start, v *visit) []start {
 		list = append(list, start{edge{-1, r, 1, true}, v.hop, w.rest, 0, 0})
 	}
 	return slices.Clip(list)
+}
+
+// contentionRoot returns the root of a contention since a time. A queue whose report
+// is incomplete, and has no pauses, may have had some.
+func (e *engine) contentionRoot(q *queue, since, at float64) int32 {
+	if len(q.pauses) == 0 && !e.evidence.Devices[q.device].Complete {
+		return e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: NoReport}, at)
+	}
+	return e.addRoot(rootKey{queue: int32(q.index), kind: Contention, since: since}, at)
 }
 
 // certainlyMet reports whether a packet that joins at an instant waits for a

@@ -2,14 +2,16 @@ package attribution
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 )
 
 // culprits returns the flows of a contention by their share of the backlog,
-// from when the queue was last empty to when the backlog counted.
-func (e *engine) culprits(t *termSum) (list []Culprit) {
+// from when the queue was last empty to when the backlog counted. If no flow of that
+// time is recorded any more, it returns those that the queue had next.
+func (e *engine) culprits(t *termSum) (list []Culprit, later bool) {
 	weights := map[model.FlowKey]float64{}
 	byRoot := map[int32]float64{}
 	var roots []int32
@@ -23,6 +25,11 @@ func (e *engine) culprits(t *termSum) (list []Culprit) {
 	for _, r := range roots {
 		e.addFlows(weights, e.queue(int(e.roots[r].queue)), e.roots[r].since, e.roots[r].until, byRoot[r])
 	}
+	if later = len(weights) == 0; later {
+		for _, r := range roots {
+			e.addFlows(weights, e.queue(int(e.roots[r].queue)), e.roots[r].since, math.Inf(1), byRoot[r])
+		}
+	}
 	all := 0.0
 	for f, w := range weights {
 		list = append(list, Culprit{f, w})
@@ -34,13 +41,16 @@ func (e *engine) culprits(t *termSum) (list []Culprit) {
 	for i := range list {
 		list[i].Share /= all
 	}
-	return list
+	return list, later && len(list) > 0
 }
+
+// end returns when the packet arrived or was found missing.
+func (e *engine) end() float64 { return float64(e.victim.Took) }
 
 // addFlows adds the flows of a queue in a span, with a weight together.
 func (e *engine) addFlows(weights map[model.FlowKey]float64, q *queue, from, until, weight float64) {
 	in := func(f *FlowShare) float64 {
-		start, end := e.ns(f.From), e.ns(f.Until)
+		start, end := e.ns(f.From), min(e.ns(f.Until), e.end())
 		if within(until, start, end, q.clockError) == No && within(start, from, until, q.clockError) == No {
 			return 0
 		}

@@ -76,7 +76,7 @@ func TestCurvesConserveTime(t *testing.T) {
 // backlog at the instant, whatever the intervals leave open.
 func TestAPacketWaitsForTheRecordedBacklog(t *testing.T) {
 	at := func(us int) model.Time { return origin.Add(time.Duration(us) * time.Microsecond) }
-	ev := &Evidence{MTU: 1000, Devices: []Device{{Node: 1, Reported: true, Snapshot: at(100)}}, Queues: []QueueRecord{{
+	ev := &Evidence{MTU: 1000, Devices: []Device{{Node: 1, Reported: true, Complete: true, Snapshot: at(100)}}, Queues: []QueueRecord{{
 		Queue: Queue{Port: model.Port{Node: 1, Port: 1}}, Peer: model.Port{Node: 2, Port: 1}, PeerIsHost: true, Rate: 80 * model.Gbps, Threshold: 400_000,
 		Curve: []Depth{{at(0), 0}, {at(20), 200_000}, {at(60), 200_000}, {at(80), 0}},
 	}}}

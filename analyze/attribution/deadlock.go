@@ -121,7 +121,8 @@ func (e *engine) firstSlice(q *queue, index int) (first int32) {
 }
 
 // trigger returns the root that the earliest pause of a cycle began with; if
-// nothing explains that one, then that of the next; -1 if nothing explains any.
+// nothing explains that one, then that of the next; -1 if nothing explains any, or
+// too little of it.
 func (e *engine) trigger(c *cycle) (best int32) {
 	byStart := make([]int, len(c.queues))
 	for i := range byStart {
@@ -134,11 +135,21 @@ func (e *engine) trigger(c *cycle) (best int32) {
 		if first < 0 {
 			continue
 		}
-		best, most := int32(-1), 0.0
+		best, most, unknown := int32(-1), 0.0, 0.0
 		for _, r := range e.states[first].shares {
-			if kind := e.roots[r.root].kind; (kind == Contention || kind == HostInjection) && r.share > most {
+			kind := e.roots[r.root].kind
+			if kind == Unexplained {
+				unknown += r.share
+			}
+			if kind == Contention && r.sure == 0 && slices.Contains(c.queues, e.roots[r.root].queue) {
+				continue // it may have been paused already, as a part of the cycle
+			}
+			if (kind == Contention || kind == HostInjection) && r.share > most {
 				best, most = r.root, r.share
 			}
+		}
+		if best >= 0 && most < unknown {
+			return -1 // it is likely in what is not reported
 		}
 		if best >= 0 {
 			return best

@@ -150,7 +150,7 @@ func (e *engine) appendHolder(edges []edge, h *holder, share float64) []edge {
 		return append(edges, edge{-1, e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: NoBacklog}, h.at), share, true})
 	}
 	if w.contention > 0 {
-		r := e.addRoot(rootKey{queue: int32(q.index), kind: Contention, since: w.busy}, h.at)
+		r := e.contentionRoot(q, w.busy, h.at)
 		edges = append(edges, edge{-1, r, share * w.contention / wait, h.sure})
 	}
 	for _, part := range w.pauses {

@@ -18,7 +18,7 @@ func (a *Account) Memory() (sum model.Bytes) {
 		sum += sizeOf(t.Via) + sizeOf(t.Culprits) + model.Bytes(unsafe.Sizeof(Place{}))
 	}
 	for i := range a.Deadlocks {
-		sum += sizeOf(a.Deadlocks[i].Cycle)
+		sum += sizeOf(a.Deadlocks[i].Cycle) + sizeOf(a.Deadlocks[i].TriggerCulprits)
 	}
 	return sum
 }

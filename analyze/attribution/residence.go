@@ -69,7 +69,7 @@ func (e *engine) holds(s *visit, at float64) bool {
 		return true
 	case last < 0:
 		return s.wait >= left
-	case s.hop == last && s.known() && s.queue.onCurve(s.joins):
+	case s.hop == last && !e.trustQueuedAt && s.known() && s.queue.onCurve(s.joins):
 		return s.bounds.most >= left // else it has left, and others of its flow have come
 	}
 	return s.hop == e.victim.QueuedAt
@@ -108,6 +108,12 @@ func (e *engine) residence() (visits []visit, late float64) {
 	v := e.victim
 	late = float64(v.Took - v.Base)
 	if v.InFlight {
+		if waits+wire < float64(v.Took-v.Base) && v.QueuedAt >= 0 && !e.hasGap() {
+			// The curves let it pass all queues long ago, and yet it is missing: they are
+			// too coarse, and it is where its flow was seen.
+			e.trustQueuedAt = true
+			visits, waits, wire = e.walk(walkChoice{})
+		}
 		if n := len(visits); n == 0 || !visits[n-1].held {
 			// It has passed all known queues: the rest of its time it is on the wire,
 			// or its acknowledgement is, as far as they need it.

@@ -196,7 +196,7 @@ func (e *engine) term(t *termSum, order map[int32]int) Term {
 		Queued: time.Duration(math.Round(t.queued)), Via: e.via(t, order),
 	}
 	if n.Kind == Contention {
-		n.Culprits = e.culprits(t)
+		n.Culprits, n.Later = e.culprits(t)
 	}
 	return n
 }
@@ -241,13 +241,21 @@ func sign(v float64) int {
 // deadlockCycle returns a cycle with its trigger.
 func (e *engine) deadlockCycle(c *cycle) DeadlockCycle {
 	d := DeadlockCycle{Persistent: c.persistent}
-	for _, n := range c.queues {
+	closed := math.Inf(-1)
+	for i, n := range c.queues {
 		d.Cycle = append(d.Cycle, *e.place(n))
+		closed = max(closed, e.queue(int(n)).pauses[c.pauses[i]].from)
 	}
+	d.Closed = e.victim.Sent + model.Time(math.Round(closed))
 	if r := e.trigger(c); r >= 0 {
 		k := e.roots[r].rootKey
 		d.Trigger, d.TriggerKind = e.place(k.queue), k.kind
 		d.Inside = k.kind == Contention && slices.Contains(c.queues, k.queue)
+		if k.kind == Contention {
+			if list, later := e.culprits(&termSum{roots: []rootShare{{r, 1, 0}}}); !later {
+				d.TriggerCulprits = list
+			}
+		}
 	}
 	return d
 }

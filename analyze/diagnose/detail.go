@@ -185,8 +185,37 @@ func (m *analysis) imbalanceRatio(n int, list []Culprit) (ratio float64, ports i
 		}
 	}
 	const busy = 0.3 // share of what its link carries in the reported time
-	if own*packetSize < busy*m.linkBytes(n, m.g.To.Sub(m.g.From)) || all == 0 {
+	if own*m.meanPacketSize(n) < busy*m.linkBytes(n, m.g.To.Sub(m.g.From)) || all == 0 {
 		return 0, len(peers)
 	}
 	return own * float64(len(peers)) / all, len(peers)
+}
+
+// isCongested reports whether a queue holds what its switch calls congestion.
+func (m *analysis) isCongested(n int) bool {
+	node := &m.g.Nodes[n]
+	report, _ := m.g.SwitchReport(node.Node)
+	least := max(m.linkBytes(n, report.Settings.CongestionThreshold), float64(m.intervals.MTU))
+	return float64(node.State.Queued) >= least
+}
+
+// linkBytes returns how many bytes a queue's link carries in a time.
+func (m *analysis) linkBytes(n int, d time.Duration) float64 {
+	p := m.fabric.Port(m.g.Nodes[n].Port)
+	return float64(m.fabric.Links()[p.Link].Rate) / 8 * d.Seconds()
+}
+
+// drainTime returns how long a queue's link takes to send some bytes.
+func (m *analysis) drainTime(n int, bytes float64) time.Duration {
+	return time.Duration(bytes / m.linkBytes(n, time.Nanosecond))
+}
+
+// meanPacketSize returns the mean size of a queue's packets, in bytes.
+func (m *analysis) meanPacketSize(n int) float64 {
+	bytes, packets := 0.0, 0.0
+	for _, p := range m.g.FlowEpochsAt(n) {
+		bytes += float64(p.Record.Bytes)
+		packets += float64(p.Record.Packets)
+	}
+	return bytes / max(packets, 1)
 }

@@ -36,7 +36,8 @@ func Example() {
 		}
 	}
 
-	// What the switch reports of the queue to h0: 300 kB, 20 of h1 and 280 of h2.
+	// What the switch reports of the queue to h0: 300 kB, 20 of h1 and 280 of h2, and
+	// that it has been congested for 100 µs.
 	const priority = 3
 	report := &provenance.Report{
 		Header: epoch.Header{
@@ -44,6 +45,9 @@ func Example() {
 		},
 		Ports:      []epoch.Port{{Port: port("h0"), Priority: priority, Queued: 300_000, Sent: 1000}},
 		PortEpochs: []epoch.PortEpoch{{Epoch: 9, Port: port("h0"), Priority: priority, Packets: 300}},
+		Episodes: []epoch.CongestionEpisode{{
+			Port: port("h0"), Priority: priority, First: model.Time(9900 * time.Microsecond), Last: model.Time(10 * time.Millisecond), MaxBytes: 300_000,
+		}},
 	}
 	for host, packets := range map[string]uint32{"h1": 20, "h2": 280} {
 		backlog := epoch.PortPairBacklog{
@@ -54,7 +58,7 @@ func Example() {
 		report.FlowBacklogs = append(report.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: backlog, Key: key})
 		report.Flows = append(report.Flows, epoch.Flow{
 			Epoch: 9, Out: port("h0"), Priority: priority, Key: key, Packets: packets, Bytes: uint64(packets) * 1000,
-			Last: time.Millisecond - 1,
+			Last: time.Millisecond - 1, Depth: 100 * uint64(packets),
 		})
 	}
 

@@ -77,8 +77,17 @@ func (b *testFabric) flow(name string) model.FlowKey {
 	}
 }
 
-// addQueue adds a queue that is not paused.
+// addQueue adds a queue that is not paused. If it holds anything, it has been
+// congested for 100 µs.
 func (b *testFabric) addQueue(port string, queued uint64) {
+	b.addState(port, queued)
+	if queued > 0 {
+		b.addEpisode(port, 0, 100*µs, queued)
+	}
+}
+
+// addState adds the state of a queue that is not paused.
+func (b *testFabric) addState(port string, queued uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	r.Ports = append(r.Ports, epoch.Port{Port: p.Port, Priority: class, Queued: queued, Sent: 1000})
@@ -88,7 +97,7 @@ func (b *testFabric) addQueue(port string, queued uint64) {
 // addPausedQueue adds a queue that has been paused for a time; atBurstStart is
 // what it held when its pauses began.
 func (b *testFabric) addPausedQueue(port string, queued, atBurstStart uint64, since time.Duration) *epoch.Pause {
-	b.addQueue(port, queued)
+	b.addState(port, queued)
 	p := b.port(port)
 	r := b.reports[p.Node]
 	state := &r.Ports[len(r.Ports)-1]
@@ -98,18 +107,6 @@ func (b *testFabric) addPausedQueue(port string, queued, atBurstStart uint64, si
 		BurstStart: now.Add(-since), BytesAtBurstStart: atBurstStart, Pauses: 1, PausedTime: since,
 	})
 	return &r.Pauses[len(r.Pauses)-1]
-}
-
-// setPausedPackets sets how many packets joined a queue while it was paused,
-// each with depth packets ahead of it.
-func (b *testFabric) setPausedPackets(port string, packets uint32, depth uint64) {
-	p := b.port(port)
-	epochs := b.reports[p.Node].PortEpochs
-	for i := range epochs {
-		if epochs[i].Port == p.Port {
-			epochs[i].Paused, epochs[i].PausedDepth = packets, uint64(packets)*depth
-		}
-	}
 }
 
 // addEpisode adds a congestion episode of a queue that ended, and lasted, for a
@@ -156,10 +153,10 @@ func (b *testFabric) diagnose(victim string) []Verdict {
 	return b.detect(victim, Detection{})
 }
 
-// diagnoseLate diagnoses a packet with a latency.
-func (b *testFabric) diagnoseLate(victim string, took time.Duration) []Verdict {
+// diagnoseInFlight diagnoses a packet that has been on its way for a time.
+func (b *testFabric) diagnoseInFlight(victim string, age time.Duration) []Verdict {
 	b.t.Helper()
-	return b.detect(victim, Detection{Latency: took})
+	return b.detect(victim, Detection{Latency: age, InFlight: true})
 }
 
 func (b *testFabric) detect(victim string, c Detection) []Verdict {
@@ -249,12 +246,4 @@ func incast(t testing.TB, reported ...string) *testFabric {
 	b.addBacklog("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
 	b.addQueue("leaf2>spine0", 10*kb)
 	return b
-}
-
-// addDepth adds a flow's record of one epoch at a port, with the depth that its
-// packets met.
-func (b *testFabric) addDepth(flow, port string, number, packets uint32, depth uint64) {
-	b.addFlowEpoch(flow, port, number, packets, class)
-	r := b.reports[b.port(port).Node]
-	r.Flows[len(r.Flows)-1].Depth = uint64(packets) * depth
 }

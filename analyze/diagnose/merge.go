@@ -9,7 +9,7 @@ import (
 )
 
 // Merge merges verdicts of several detections on the same fault into one, led
-// by the most confident: their victims and culprits are united. The gravest
+// by the one that explains most of its packet's lateness: their victims and culprits are united. The gravest
 // comes first. Verdicts of type None count only if there is no other.
 func Merge(list []Verdict) (out []Verdict) {
 	for i := range list {
@@ -26,12 +26,14 @@ func Merge(list []Verdict) (out []Verdict) {
 		out[at].addVictim(v.Victim)
 	}
 	// Flows that wait in a congested queue are victims of the PFC that spreads from it.
+	// And the flows of an incast congest the queues on their way to where they meet.
 	for i := range out {
 		v := &out[i]
 		at := slices.IndexFunc(out, func(o Verdict) bool {
-			return o.Anomaly.SpreadsByPFC() && o.Cause == anomaly.ContendingFlows && o.Initial == v.Initial
+			return v.Anomaly == anomaly.FlowContention && o.Anomaly.SpreadsByPFC() && o.Cause == anomaly.ContendingFlows && o.Initial == v.Initial ||
+				o.isIncastOf(v)
 		})
-		if v.Anomaly == anomaly.FlowContention && at >= 0 {
+		if at >= 0 {
 			for _, k := range v.Victims {
 				out[at].addVictim(k)
 			}
@@ -45,6 +47,16 @@ func Merge(list []Verdict) (out []Verdict) {
 		return cmp.Or(cmp.Compare(b.Anomaly, a.Anomaly), cmp.Compare(len(b.Victims), len(a.Victims)))
 	})
 	return out
+}
+
+// isIncastOf reports whether the contention of another verdict is a part of this one's:
+// of some of its flows, which do not only meet there.
+func (v *Verdict) isIncastOf(o *Verdict) bool {
+	isContention := func(x *Verdict) bool { return x.Cause == anomaly.ContendingFlows && len(x.DeadlockCycle) == 0 }
+	return isContention(v) && isContention(o) && v.Anomaly >= o.Anomaly && o.Anomaly != anomaly.None && len(o.Culprits) > 0 &&
+		len(v.Culprits) > len(o.Culprits) && !slices.ContainsFunc(o.Culprits, func(c Culprit) bool {
+		return !slices.ContainsFunc(v.Culprits, func(x Culprit) bool { return x.Flow == c.Flow })
+	})
 }
 
 // sameFault reports whether two verdicts are about the same fault.
@@ -65,7 +77,7 @@ func (v *Verdict) absorb(o *Verdict) {
 	was := *v
 	other := o
 	known, wasKnown := o.Cause != anomaly.NoRootCause, v.Cause != anomaly.NoRootCause
-	if known && !wasKnown || o.Confidence > v.Confidence && (known || !wasKnown) {
+	if known && !wasKnown || o.Confidence*o.Share > v.Confidence*v.Share && (known || !wasKnown) {
 		*v, other = *o, &was
 		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
 	}

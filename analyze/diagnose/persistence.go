@@ -49,7 +49,7 @@ func CompareSnapshots(first, second *provenance.Graph, cycle []model.Port) Progr
 // progress for a time.
 func (v *Verdict) MarkPersistent(since time.Duration) {
 	if !v.Persistent {
-		v.Persistent, v.Confidence = true, min(v.Confidence/unconfirmedFactor, 1)
+		v.Persistent = true
 		v.Evidence = append(slices.Clone(v.Evidence),
 			fmt.Sprintf("a second snapshot %s later shows no progress in the cycle", model.FormatDuration(since)))
 	}

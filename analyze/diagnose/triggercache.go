@@ -7,55 +7,52 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // TriggerCache remembers where recent pauses were triggered. A deadlock cycle
 // outlives its trigger: a later detection finds the cycle alone, while an
-// earlier one saw the pauses that spread into it. The zero value is empty.
+// earlier one saw what it began with. The zero value is empty.
 type TriggerCache struct {
 	verdicts []Verdict
 }
 
-// Limits of a TriggerCache.
-const (
-	maxTriggers   = 1024
-	maxTriggerAge = 20 * time.Millisecond
-)
+// maxTriggers is how many verdicts a TriggerCache remembers.
+const maxTriggers = 1024
 
-// Observe remembers a verdict. One on a deadlock that an earlier detection saw,
+// Observe remembers a verdict, unless reports are missing. One on a deadlock that an earlier detection saw,
 // too, inherits the root cause that was found then; one on a new cycle without a
-// root cause inherits that of a verdict whose pauses spread through the cycle.
+// root cause, or without the flows of it, inherits that of a verdict whose pauses
+// spread through the cycle.
 func (o *TriggerCache) Observe(v *Verdict) {
-	if x := o.sameDeadlock(v); x != nil {
-		v.inheritTrigger(x)
+	if len(v.DeadlockCycle) > 0 {
+		if x := o.sameDeadlock(v); x != nil {
+			v.inheritTrigger(x)
+		} else if x := o.earlierTrigger(v); x != nil {
+			v.inheritCause(x)
+		}
 	}
-	switch {
-	case v.Cause != anomaly.NoRootCause && v.Anomaly.SpreadsByPFC():
-		o.verdicts = slices.DeleteFunc(o.verdicts, func(x Verdict) bool { return v.At.Sub(x.At) > maxTriggerAge })
+	if v.hasTrigger() && v.Anomaly.SpreadsByPFC() && !v.Incomplete {
 		if len(o.verdicts) == maxTriggers {
 			o.verdicts = slices.Delete(o.verdicts, 0, 1)
 		}
 		o.verdicts = append(o.verdicts, *v)
-	case v.Cause == anomaly.NoRootCause && len(v.DeadlockCycle) > 0:
-		if x := o.earlierTrigger(v); x != nil {
-			v.inheritCause(x)
-		}
 	}
 }
 
-// sameDeadlock returns the first verdict with a root cause on the deadlock of v by
-// another detection: the same cycle, closed at the same time as far as the clocks
-// of switches agree.
+// hasTrigger reports whether a verdict says who is to blame: a host, or flows.
+func (v *Verdict) hasTrigger() bool {
+	return v.Cause == anomaly.HostInjection || v.Cause == anomaly.ContendingFlows && len(v.Culprits) > 0
+}
+
+// sameDeadlock returns the first verdict with a trigger on the deadlock of v by
+// another detection: the same cycle, closed at the same time. Both say when by the
+// clock of the switch that took the last snapshot; while a deadlock stands, nothing
+// else closes its cycle, so an epoch of doubt is no risk.
 func (o *TriggerCache) sameDeadlock(v *Verdict) *Verdict {
-	if len(v.DeadlockCycle) == 0 {
-		return nil
-	}
 	for i := range o.verdicts {
 		x := &o.verdicts[i]
 		apart := v.CycleClosed.Sub(x.CycleClosed)
-		if x.Event != v.Event && samePorts(x.DeadlockCycle, v.DeadlockCycle) && max(apart, -apart) <= epoch.PauseBurstGap &&
-			v.At.Sub(x.At) <= maxTriggerAge {
+		if x.Event != v.Event && samePorts(x.DeadlockCycle, v.DeadlockCycle) && 2*max(apart, -apart) <= v.Reach {
 			return x
 		}
 	}
@@ -73,15 +70,23 @@ func (v *Verdict) inheritTrigger(x *Verdict) {
 		model.FormatDuration(v.At.Sub(x.At))))
 }
 
-// earlierTrigger returns the newest verdict from before a cycle closed whose
-// pauses spread through it; if there is none, the oldest since.
+// earlierTrigger returns the verdict of which a deadlock without a trigger inherits:
+// the newest from before its cycle closed whose pauses spread through it, if the reports
+// on it reach to when the other verdict's do. If there is none, the oldest since. A
+// deadlock that lacks only the flows of its trigger inherits from a verdict on that port.
 func (o *TriggerCache) earlierTrigger(v *Verdict) (best *Verdict) {
+	if v.hasTrigger() {
+		return nil
+	}
 	for i := range slices.Backward(o.verdicts) {
 		x := &o.verdicts[i]
 		shared := slices.ContainsFunc(v.DeadlockCycle, func(p model.Port) bool {
 			return slices.Contains(x.Path, p) || slices.Contains(x.DeadlockCycle, p)
 		})
-		if age := v.At.Sub(x.At); !shared || age > maxTriggerAge || age < -maxTriggerAge {
+		if v.Cause != anomaly.NoRootCause {
+			shared = x.Cause == v.Cause && x.Initial == v.Initial
+		}
+		if lead := v.CycleClosed.Sub(x.At); !shared || lead > v.Reach+x.Reach || -lead > v.Reach+x.Reach {
 			continue
 		}
 		if best = x; x.At <= v.CycleClosed {
@@ -91,23 +96,17 @@ func (o *TriggerCache) earlierTrigger(v *Verdict) (best *Verdict) {
 	return best
 }
 
-// inheritCause takes over the cause of another verdict, and its culprits if
-// they were seen within leadUp before the cycle closed: flows change faster
-// than causes.
+// inheritCause takes over the cause of another verdict.
 func (v *Verdict) inheritCause(x *Verdict) {
-	v.Cause, v.Detail, v.Initial = x.Cause, x.Detail, x.Initial
-	if lead := v.CycleClosed.Sub(x.At); lead >= 0 && lead <= leadUp {
-		v.Culprits = x.Culprits
-	}
+	v.Cause, v.Detail, v.Initial, v.Culprits = x.Cause, x.Detail, x.Initial, x.Culprits
 	v.Anomaly = anomaly.DeadlockOutOfLoop
-	if slices.Contains(v.DeadlockCycle, x.Initial) {
+	if x.Cause == anomaly.ContendingFlows && slices.Contains(v.DeadlockCycle, x.Initial) {
 		v.Anomaly = anomaly.DeadlockInLoop
 	}
-	v.Confidence *= inheritedFactor
+	apart, when := v.At.Sub(x.At), "earlier"
+	if apart < 0 {
+		apart, when = -apart, "later"
+	}
 	v.Evidence = append(v.Evidence, fmt.Sprintf(
-		"a detection %s earlier found PFC that spread from there into the cycle", model.FormatDuration(v.At.Sub(x.At))))
+		"a detection %s %s found PFC that spread from there into the cycle", model.FormatDuration(apart.Round(time.Nanosecond)), when))
 }
-
-// inheritedFactor makes up for what a verdict without a cause was marked down
-// by, and leaves some doubt.
-const inheritedFactor = 1.5

@@ -14,11 +14,11 @@ func TestCycleInheritsItsCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
 	early := Verdict{
 		Anomaly: anomaly.PFCStorm, Cause: anomaly.HostInjection, Initial: p(9),
-		Path: []model.Port{p(1), p(9)}, At: now, Confidence: 1,
+		Path: []model.Port{p(1), p(9)}, At: now, Reach: 2000 * µs,
 	}
 	cycle := Verdict{
 		Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)},
-		At: now.Add(2000 * µs), Confidence: 0.4,
+		At: now.Add(2000 * µs), CycleClosed: now.Add(1000 * µs), Reach: 2000 * µs,
 	}
 	var o TriggerCache
 	alone := cycle
@@ -28,7 +28,7 @@ func TestCycleInheritsItsCause(t *testing.T) {
 	o.Observe(&early)
 	late := cycle
 	if o.Observe(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop ||
-		late.Initial != p(9) || late.Confidence >= 1 {
+		late.Initial != p(9) {
 		t.Errorf("verdict %+v; want the cause of the storm before it", late)
 	}
 	other := cycle
@@ -39,33 +39,38 @@ func TestCycleInheritsItsCause(t *testing.T) {
 }
 
 // TestCycleInheritsTheNewestCause: of several, that of the newest from before it
-// closed, if there is one, and flows only of the 200 µs before.
+// closed, if there is one, and of none that is older than what the reports show.
 func TestCycleInheritsTheNewestCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
-	var o TriggerCache
-	for i, at := range []time.Duration{500 * µs, 900 * µs, 1500 * µs} {
-		o.Observe(&Verdict{
-			Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)),
-			Path: []model.Port{p(7)}, At: now.Add(at), Culprits: []Culprit{{Weight: 1}},
-		})
-	}
 	for _, tc := range []struct {
 		closed time.Duration
 		from   model.NodeID
 		flows  int
 	}{
 		{1000 * µs, 1, 1},
-		{1400 * µs, 1, 0},
+		{1400 * µs, 1, 1},
 		{1600 * µs, 2, 1},
-		{400 * µs, 0, 0},
+		{400 * µs, 0, 1},
+		{2600 * µs, 0, 0},
 	} {
-		v := Verdict{
-			Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(7), p(8)}, At: now.Add(2000 * µs),
-			CycleClosed: now.Add(tc.closed),
+		var o TriggerCache
+		for i, at := range []time.Duration{500 * µs, 900 * µs, 1500 * µs} {
+			o.Observe(&Verdict{
+				Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)),
+				Path: []model.Port{p(7)}, At: now.Add(at), Reach: 500 * µs, Culprits: []Culprit{{Weight: 1}},
+			})
 		}
-		if o.Observe(&v); v.Initial != p(tc.from) || len(v.Culprits) != tc.flows {
+		v := Verdict{
+			Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(7), p(8)}, At: now.Add(3000 * µs),
+			CycleClosed: now.Add(tc.closed), Reach: 500 * µs,
+		}
+		want := p(tc.from)
+		if tc.flows == 0 {
+			want = model.Port{}
+		}
+		if o.Observe(&v); v.Initial != want || len(v.Culprits) != tc.flows {
 			t.Errorf("closed after %v: cause at %v with %d flows; want %v, %d", tc.closed, v.Initial, len(v.Culprits),
-				p(tc.from), tc.flows)
+				want, tc.flows)
 		}
 	}
 }
@@ -89,14 +94,14 @@ func TestDeadlockKeepsItsTrigger(t *testing.T) {
 		"closed anew":                  {func(v *Verdict) { v.CycleClosed = now.Add(900 * µs) }, p(2)},
 		"another cycle":                {func(v *Verdict) { v.DeadlockCycle = loop[:2] }, p(2)},
 		"the same request":             {func(v *Verdict) { v.Event.Number = 1 }, p(2)},
-		"much later":                   {func(v *Verdict) { v.At = now.Add(30_000 * µs) }, p(2)},
+		"much later":                   {func(v *Verdict) { v.At = now.Add(30_000 * µs) }, p(9)},
 	} {
 		var o TriggerCache
 		early := first
 		o.Observe(&early)
 		v := Verdict{
 			Event: poll.Event{Number: 2}, Anomaly: anomaly.DeadlockInLoop, Cause: anomaly.ContendingFlows, Initial: p(2),
-			DeadlockCycle: loop, CycleClosed: now, At: now.Add(1500 * µs), Culprits: []Culprit{{Weight: 1}},
+			DeadlockCycle: loop, CycleClosed: now, At: now.Add(1500 * µs), Reach: 200 * µs, Culprits: []Culprit{{Weight: 1}},
 		}
 		tc.later(&v)
 		o.Observe(&v)

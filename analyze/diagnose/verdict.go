@@ -63,14 +63,19 @@ type Verdict struct {
 	Account  *attribution.Account
 	Timeline attribution.Timeline
 
-	Confidence float64  // 0 to 1
+	// Share is the part of the lateness that is due to it, and Confidence the part
+	// that is explained at all: 0 to 1.
+	Share, Confidence float64
+
 	Evidence   []string // what supports it, and what is missing
 	Incomplete bool     // a report that it needed is missing
 	Remedy     string   // what an operator tries first
 
-	// At is the time of the newest snapshot. BurstDuration is how long the link
-	// of Initial takes for what the culprits sent in the reported epochs.
+	// At is the time of the newest snapshot, and Reach how far back the reports go.
+	// BurstDuration is how long the link of Initial takes for what the culprits sent
+	// in the reported epochs.
 	At            model.Time
+	Reach         time.Duration
 	BurstDuration time.Duration
 
 	Switches  int         // that reported

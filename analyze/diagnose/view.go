@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -26,6 +27,11 @@ type VerdictView struct {
 	Victim        FlowView          `json:"victim"`
 	Victims       []FlowView        `json:"victims"`
 
+	// Account says how long the victim's late packet waited for which cause; "" if
+	// its host measured none.
+	Account string `json:"account"`
+
+	Share      float64  `json:"share"`
 	Confidence float64  `json:"confidence"`
 	Evidence   []string `json:"evidence"`
 	Switches   int      `json:"switches_polled"`
@@ -82,8 +88,11 @@ func (v *Verdict) View(f *topo.Fabric) VerdictView {
 		Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Persistent: v.Persistent,
 		Culprits: []CulpritView{}, Spreaders: viewFlows(f, v.Spreaders), Victims: viewFlows(f, v.Victims),
 		Path: viewPorts(f, v.Path), DeadlockCycle: viewPorts(f, v.DeadlockCycle), Victim: viewFlow(f, v.Victim),
-		Confidence: v.Confidence, Evidence: append([]string{}, v.Evidence...),
+		Share: v.Share, Confidence: v.Confidence, Evidence: append([]string{}, v.Evidence...),
 		Switches: v.Switches, Telemetry: int64(v.Telemetry), Remedy: v.Remedy,
+	}
+	if v.Account != nil {
+		n.Account = v.Account.Sentence(attribution.FabricNames(f)) + "."
 	}
 	if v.Initial != (model.Port{}) {
 		p := viewPort(f, v.Initial)

@@ -23,7 +23,7 @@ func TestJSONIsStable(t *testing.T) {
 		Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.HostInjection, Detail: anomaly.NICStorm, Victim: flow(0,
 			1), Initial: model.Port{Node: sw[0], Port: 1},
 		Culprits: []Culprit{{flow(1, 2), 0.5}}, Path: []model.Port{{Node: sw[1], Port: 2}},
-		Fault: &RoutingFault{sw[0], hosts[2], sw[1]}, Confidence: 0.75, Switches: 3, Telemetry: 1000, Remedy: "check",
+		Fault: &RoutingFault{sw[0], hosts[2], sw[1]}, Share: 0.5, Confidence: 0.75, Switches: 3, Telemetry: 1000, Remedy: "check",
 	}
 	b, err := json.Marshal(v.View(f))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestJSONIsStable(t *testing.T) {
 		`"pfc_path":[{"node":"` + s1 + `","port":2,"interface":"` + f.Port(v.Path[0]).Name + `","peer":"` + name(f.Port(v.Path[0]).Peer.Node) + `"}],"deadlock_cycle":[],"persistent":false,` +
 		`"routing_fault":{"node":"` + s0 + `","dst":"` + h2 + `","next_hop":"` + s1 + `"},` +
 		`"victim":{"src":"` + h0 + `","dst":"` + h1 + `"},"victims":[],` +
-		`"confidence":0.75,"evidence":[],"switches_polled":3,"telemetry_bytes":1000,"remedy":"check"}`
+		`"account":"","share":0.5,"confidence":0.75,"evidence":[],"switches_polled":3,"telemetry_bytes":1000,"remedy":"check"}`
 	if string(b) != want {
 		t.Errorf("JSON is\n%s\nwant\n%s", b, want)
 	}

@@ -335,6 +335,9 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 	}
 	for i := range r.Diagnoses {
 		fmt.Fprintf(w, "- %s\n", r.Diagnoses[i].Sentence())
+		if text := r.Diagnoses[i].Account; text != "" {
+			fmt.Fprintf(w, "  %s\n", text)
+		}
 		if last := i + 1; last == len(r.Diagnoses) || r.Diagnoses[last].Remedy != r.Diagnoses[i].Remedy { // equal advice once
 			fmt.Fprintf(w, "  Action: %s.\n", r.Diagnoses[i].Remedy)
 		}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
-	"github.com/weft-telemetry/weft/analyze/attribution"
-	"github.com/weft-telemetry/weft/analyze/attribution/fromgraph"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
@@ -249,17 +247,16 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 	if d.cfg.OnGraph != nil {
 		d.cfg.OnGraph(ev, g)
 	}
-	account, timeline := d.accountFor(p, e, g)
 	times := splitTimes(p, e, g)
 	if d.cfg.Clock != nil {
 		times.Analysis = d.cfg.Clock().Sub(start)
 	}
 	out = d.recheck(g)
-	kept := keptGraph{g, e.Memory() + g.IntervalMemory() + account.Memory() + timeline.Memory()}
+	kept := keptGraph{g, e.Memory() + g.IntervalMemory() + verdicts[0].Account.Memory() + verdicts[0].Timeline.Memory()}
 	repolled := false
 	for i := range verdicts {
 		v := &verdicts[i]
-		v.Times, v.Account, v.Timeline = times, account, timeline
+		v.Times = times
 		d.bursts.observe(v)
 		d.triggers.Observe(v)
 		if len(v.DeadlockCycle) > 0 {
@@ -278,18 +275,6 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		}
 	}
 	return out
-}
-
-// accountFor accounts for the time of the request's late packet, if its host measured
-// one. Verdicts say what the cause is, the account how much of the lateness is due to it.
-func (d *Diagnoser) accountFor(p *pending, e *provenance.Evidence, g *provenance.Graph) (*attribution.Account, attribution.Timeline) {
-	if p.Latency <= 0 {
-		return nil, attribution.Timeline{}
-	}
-	routes := d.cfg.Diagnose.Intent.At(g.To)
-	evidence, victim := fromgraph.Build(fromgraph.Detection{Victim: p.Victim, Latency: p.Latency, InFlight: p.InFlight}, e, g, routes)
-	a := attribution.Attribute(evidence, victim)
-	return a, a.Timeline(evidence, victim)
 }
 
 // splitTimes splits the time from detection to verdict. Clocks of hosts and

@@ -21,6 +21,9 @@ const (
 	FollowUp                     // the analysis requested another poll
 )
 
+// OfPacket reports whether a single packet was late.
+func (r Reason) OfPacket() bool { return r == RTT || r == Age }
+
 var reasonNames = [...]string{
 	RTT: "round-trip time", Age: "unacknowledged", Rate: "rate",
 	CompletionTime: "completion time", RoundRobin: "round robin", FollowUp: "follow-up",
@@ -88,6 +91,24 @@ type DiagnosisRequest struct {
 	Reason   Reason
 	Measured time.Duration // the measured time; for Rate the window
 	Limit    time.Duration // the limit that Measured exceeds
+}
+
+// Latency returns how long the late packet took, or is on its way; 0 if none was
+// measured.
+func (r *DiagnosisRequest) Latency() time.Duration {
+	if r.Reason.OfPacket() {
+		return r.Measured
+	}
+	return 0
+}
+
+// Window returns how long the flow has been slow, where no packet was measured; 0 if
+// that is unknown.
+func (r *DiagnosisRequest) Window() time.Duration {
+	if r.Reason.OfPacket() {
+		return 0
+	}
+	return r.Measured
 }
 
 // FlowExpectation is what is known about a flow when it starts.

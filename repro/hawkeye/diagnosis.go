@@ -82,8 +82,11 @@ func (r *run) diagnose(m method, variant int) (list []diagnosis, err error) {
 
 // forAnalysis returns the detection as the analysis receives it.
 func (c *detection) forAnalysis() diagnose.Detection {
-	return diagnose.Detection{
-		Event: c.event, Victim: c.key, HostPaused: c.hostPaused, Latency: c.latency,
-		InFlight: c.detectedBy == agent.Age,
+	d := diagnose.Detection{Event: c.event, Victim: c.key, HostPaused: c.hostPaused}
+	if c.detectedBy.OfPacket() {
+		d.Latency, d.InFlight = c.latency, c.detectedBy == agent.Age
+	} else {
+		d.Window = c.latency
 	}
+	return d
 }

@@ -22,6 +22,7 @@ type requestTruth struct {
 	injected []float64 // by cause of the trace: ns
 	others   map[otherCause]float64
 	cycles   float64                     // ns of deadlock cycles, in either
+	deadlock *lateness.Deadlock          // that held the packet longest
 	flows    map[model.Port]map[int]bool // that contended, by port
 }
 
@@ -35,16 +36,18 @@ func (r *run) truthOf(a *lateness.Account) requestTruth {
 		switch term := &a.Terms[i]; term.Kind {
 		case lateness.DeadlockCycle:
 			t.cycles += nanoseconds(term.Time)
-			t.add(r.injectedCycle(cyclePorts(term.Deadlock)), otherCause{term.Place.Port, term.Kind}, nanoseconds(term.Time))
+			if t.deadlock == nil { // terms come longest first
+				t.deadlock = term.Deadlock
+			}
+			for j := range term.Deadlock.Origins {
+				r.addContenders(&t, &term.Deadlock.Origins[j])
+			}
+			trigger := &term.Deadlock.Trigger
+			t.add(r.injectedTrigger(term.Deadlock), otherCause{trigger.Place.Port, trigger.Kind}, nanoseconds(term.Time))
 		case lateness.Contention:
+			r.addContenders(&t, term)
 			for _, p := range term.Parties {
-				flow, known := r.flows[p.Flow]
-				if known {
-					t.addFlow(term.Place.Port, flow)
-				} else {
-					flow = -1
-				}
-				t.add(r.injectedContention(term.Place.Port, flow), otherCause{term.Place.Port, term.Kind}, nanoseconds(p.Time))
+				t.add(r.injectedContention(term.Place.Port, r.flowNumber(p.Flow)), otherCause{term.Place.Port, term.Kind}, nanoseconds(p.Time))
 			}
 		case lateness.HostInjection:
 			t.add(r.injectedPauses(term.Place.Port), otherCause{term.Place.Port, term.Kind}, nanoseconds(term.Time))
@@ -63,11 +66,25 @@ func (t *requestTruth) add(injected int, other otherCause, ns float64) {
 	}
 }
 
-func (t *requestTruth) addFlow(at model.Port, flow int) {
-	if t.flows[at] == nil {
-		t.flows[at] = map[int]bool{}
+// addContenders adds the flows of a contention.
+func (r *run) addContenders(t *requestTruth, term *lateness.Term) {
+	at := term.Place.Port
+	for _, p := range term.Parties {
+		if flow := r.flowNumber(p.Flow); flow >= 0 && term.Kind == lateness.Contention {
+			if t.flows[at] == nil {
+				t.flows[at] = map[int]bool{}
+			}
+			t.flows[at][flow] = true
+		}
 	}
-	t.flows[at][flow] = true
+}
+
+// flowNumber returns the number of a flow, or -1.
+func (r *run) flowNumber(key model.FlowKey) int {
+	if flow, known := r.flows[key]; known {
+		return flow
+	}
+	return -1
 }
 
 // main returns the cause with the largest part: an injected one, or, with -1,
@@ -101,8 +118,22 @@ func (r *run) injectedPauses(at model.Port) int {
 	})
 }
 
-func (r *run) injectedCycle(ports []model.Port) int {
-	return slices.IndexFunc(r.trace.causes, func(c injectedCause) bool { return samePorts(c.cycle, ports) })
+// injectedTrigger returns the injected cause that triggered a deadlock, or -1.
+func (r *run) injectedTrigger(d *lateness.Deadlock) int {
+	at := d.Trigger.Place.Port
+	if d.Trigger.Kind == lateness.HostInjection {
+		return r.injectedPauses(at)
+	}
+	for i := range d.Origins {
+		if o := &d.Origins[i]; o.Kind == lateness.Contention && o.Place.Port == at {
+			for _, p := range o.Parties {
+				if i := r.injectedContention(at, r.flowNumber(p.Flow)); i >= 0 {
+					return i
+				}
+			}
+		}
+	}
+	return r.injectedContention(at, -1)
 }
 
 func cyclePorts(d *lateness.Deadlock) (ports []model.Port) {
@@ -125,9 +156,12 @@ func (r *run) isRight(t *requestTruth, late float64, v *diagnose.Verdict) bool {
 	case cycle && t.cycles == 0, !cycle && 2*t.cycles >= late:
 		return false
 	}
+	if len(v.DeadlockCycle) > 0 && !isDeadlock(v, t.deadlock) {
+		return false
+	}
 	injected, other := t.main()
 	if injected < 0 {
-		return v.Initial == other.place && len(v.DeadlockCycle) == 0 &&
+		return v.Initial == other.place &&
 			(v.Cause == anomaly.HostInjection && other.kind == lateness.HostInjection ||
 				v.Cause == anomaly.ContendingFlows && other.kind == lateness.Contention && r.culpritsContended(v, t, nil))
 	}
@@ -135,14 +169,21 @@ func (r *run) isRight(t *requestTruth, late float64, v *diagnose.Verdict) bool {
 	if v.Cause != c.root {
 		return false
 	}
-	if len(v.DeadlockCycle) > 0 && (v.Anomaly != c.anomaly || !samePorts(v.DeadlockCycle, c.cycle)) {
-		return false
-	}
 	if c.root == anomaly.HostInjection {
 		return slices.Contains(c.ports, v.Initial)
 	}
 	atPlace := slices.Contains(c.ports, v.Initial) || slices.ContainsFunc(c.flows, func(f int) bool { return t.flows[v.Initial][f] })
 	return atPlace && r.culpritsContended(v, t, c)
+}
+
+// isDeadlock reports whether a verdict names a deadlock: its cycle, and whether its
+// trigger was in it.
+func isDeadlock(v *diagnose.Verdict, exact *lateness.Deadlock) bool {
+	want := anomaly.DeadlockOutOfLoop
+	if exact.Trigger.InCycle && exact.Trigger.Kind == lateness.Contention {
+		want = anomaly.DeadlockInLoop
+	}
+	return v.Anomaly == want && samePorts(v.DeadlockCycle, cyclePorts(exact))
 }
 
 // culpritsContended reports whether half of the weight of a verdict's culprits, of

@@ -30,7 +30,7 @@ func TestOneAnswer(t *testing.T) {
 			x.Parties = append(x.Parties, lateness.Party{Flow: key(f), Time: x.Time / engine.Time(len(flows))})
 		}
 		if k == lateness.DeadlockCycle {
-			x.Deadlock = &lateness.Deadlock{}
+			x.Deadlock = &lateness.Deadlock{Trigger: lateness.Trigger{Place: lateness.Queue{Port: at(4)}, Kind: lateness.HostInjection}}
 			for _, p := range loop {
 				x.Deadlock.Cycle = append(x.Deadlock.Cycle, lateness.Queue{Port: p})
 			}
@@ -52,6 +52,18 @@ func TestOneAnswer(t *testing.T) {
 	}
 	background := []lateness.Term{term(lateness.Contention, at(3), 60, 12), term(lateness.Contention, at(1), 30, 11)}
 	locked := []lateness.Term{term(lateness.DeadlockCycle, at(5), 60), term(lateness.HostInjection, at(4), 30)}
+	// A deadlock that flows triggered which were not injected, in a queue of its cycle.
+	byOthers := []lateness.Term{term(lateness.DeadlockCycle, at(5), 60), term(lateness.HostInjection, at(4), 30)}
+	byOthers[0].Deadlock = &lateness.Deadlock{
+		Cycle:   byOthers[0].Deadlock.Cycle,
+		Trigger: lateness.Trigger{Place: lateness.Queue{Port: loop[0]}, Kind: lateness.Contention, InCycle: true},
+		Origins: []lateness.Term{term(lateness.Contention, loop[0], 60, 12)},
+	}
+	inLoop := func(place model.Port, flows ...uint16) diagnose.Verdict {
+		v := contend(place, flows...)
+		v.Anomaly, v.DeadlockCycle = anomaly.DeadlockInLoop, loop
+		return v
+	}
 	for name, tc := range map[string]struct {
 		terms []lateness.Term
 		v     diagnose.Verdict
@@ -71,6 +83,9 @@ func TestOneAnswer(t *testing.T) {
 		"the deadlock, another trigger":       {locked, paused(anomaly.DeadlockOutOfLoop, at(3), loop...), false},
 		"the deadlock, another cycle":         {locked, paused(anomaly.DeadlockOutOfLoop, at(4), loop[:2]...), false},
 		"the trigger without the deadlock":    {locked, paused(anomaly.PFCStorm, at(4)), false},
+		"a trigger that was not injected":     {byOthers, inLoop(loop[0], 12), true},
+		"its place with other flows":          {byOthers, inLoop(loop[0], 10), false},
+		"what was injected instead":           {byOthers, paused(anomaly.DeadlockOutOfLoop, at(4), loop...), false},
 	} {
 		a := &lateness.Account{Terms: tc.terms}
 		for i := range tc.terms {

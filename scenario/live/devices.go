@@ -111,7 +111,8 @@ func (d *devices) requestDiagnosis(at model.Time, r agent.DiagnosisRequest) {
 	src, known := d.net.Fabric().ByAddr(r.Poll.Flow.Src)
 	paused := known && simhost.FlowPortPaused(d.net.Host(src), r.Poll.Flow)
 	d.onDetection(rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{
-		Event: r.Poll.Event, Victim: r.Poll.Flow, HostPaused: paused, Latency: r.Measured, InFlight: r.Reason == agent.Age,
+		Event: r.Poll.Event, Victim: r.Poll.Flow, HostPaused: paused,
+		Latency: r.Latency(), InFlight: r.Reason == agent.Age, Window: r.Window(),
 	}})
 }
 

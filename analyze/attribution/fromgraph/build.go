@@ -23,6 +23,12 @@ type Detection struct {
 	InFlight bool
 	// BaseRTT is the round-trip time without waiting; 0: as the links say.
 	BaseRTT time.Duration
+
+	// Without a Latency, the flow has been slow for Window, or, if that is 0, as
+	// long as the reports go back. HostPaused: its host's port is paused, so it may
+	// wait there for what the host's other flows wait for.
+	Window     time.Duration
+	HostPaused bool
 }
 
 // Build returns the evidence and the late packet of a detection. The graph is
@@ -40,7 +46,7 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 			continue
 		}
 		b.out.Devices = append(b.out.Devices, attribution.Device{
-			Node: r.Switch, Reported: true, Complete: r.Complete(), Snapshot: b.axis.time(r.Switch, r.Snapshot),
+			Node: r.Switch, Reported: true, Complete: r.Missing == 0, Snapshot: b.axis.time(r.Switch, r.Snapshot),
 			ClockError: far[r.Switch].wire,
 		})
 	}
@@ -52,7 +58,11 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 		b.addMeters(r, feeders)
 	}
 	b.addFlows()
-	return b.out, b.victim(source)
+	v := b.victim(source)
+	if d.Latency <= 0 && d.HostPaused && source != noNode {
+		b.addHostQueue(source, v)
+	}
+	return b.out, v
 }
 
 // noNode is the id of no node in any fabric.
@@ -133,7 +143,8 @@ const always = model.Time(math.MaxInt64 / 2)
 
 // addHeld adds what queues held of others' packets at the snapshots. Since a
 // queue was paused nothing new came from it: what is left of its packets was
-// there all that time. Else it was there for as long as it took to arrive.
+// there all that time, and when the pause was sent. Else it was there for as long
+// as it took to arrive.
 func (b *builder) addHeld() {
 	for _, h := range b.g.Held {
 		q, to := &b.out.Queues[h.From], &b.g.Nodes[h.To]
@@ -142,7 +153,7 @@ func (b *builder) addHeld() {
 		}
 		from := b.axis.time(to.Node, to.Snapshot).Add(-onWire(model.Bytes(h.Weight), q.Rate))
 		if last := &q.Pauses[len(q.Pauses)-1]; last.Open {
-			from = min(from, last.From)
+			from = min(from, last.From.Add(-q.Delay))
 		}
 		q.Feeds = append(q.Feeds, attribution.Feed{To: h.To, From: from, Until: always, Bytes: model.Bytes(h.Weight), Held: true})
 	}

@@ -1,6 +1,8 @@
 package fromgraph
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/attribution"
@@ -29,8 +31,12 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 			}
 		}
 	}
-	v.Sent = b.axis.poll.Add(first - d.Latency)
-	v.Took, v.Base = max(d.Latency-first, 0), max(base-first, 0)
+	took := d.Latency
+	if took <= 0 {
+		took = b.window() + first
+	}
+	v.Sent = b.axis.poll.Add(first - took)
+	v.Took, v.Base = max(took-first, 0), max(base-first, 0)
 	if d.InFlight {
 		flow := b.g.Flow(d.Victim)
 		for hop, q := range v.Path {
@@ -42,6 +48,53 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 		}
 	}
 	return v
+}
+
+// window returns how long the flow has been slow, where no packet was measured; not
+// longer than the reports go back.
+func (b *builder) window() time.Duration {
+	from := b.g.From
+	if from == 0 {
+		from = b.g.To
+	}
+	reach := max(b.g.To.Sub(from), 0)
+	for i := range b.g.Nodes {
+		n := &b.g.Nodes[i]
+		for _, list := range [][]provenance.Interval{n.PauseIntervals, n.CongestionIntervals} {
+			if len(list) > 0 {
+				reach = max(reach, n.Snapshot.Sub(list[0].Start))
+			}
+		}
+	}
+	if b.detection.Window > 0 {
+		return min(b.detection.Window, reach)
+	}
+	return reach
+}
+
+// addHostQueue adds the host's own queue to the path. Its switch pauses it, for what
+// holds the host's packets there; nothing says since when, so for the whole window.
+func (b *builder) addHostQueue(source model.NodeID, v *attribution.Victim) {
+	if len(v.Path) == 0 || len(b.g.FromVictimHost) == 0 {
+		return
+	}
+	first := b.out.Queues[v.Path[0]].Queue
+	out, ok := b.routes.NextHop(source, b.detection.Victim)
+	if !ok {
+		return
+	}
+	r := b.record(provenance.Queue{Port: model.Port{Node: source, Port: out}, Priority: first.Class})
+	r.Pauses = []attribution.Pause{{From: v.Sent, Open: true}}
+	for _, h := range b.g.FromVictimHost {
+		if to := &b.g.Nodes[h.To]; h.Weight > 0 && to.Node == r.Peer.Node {
+			r.Feeds = append(r.Feeds, attribution.Feed{To: h.To, From: v.Sent, Until: always, Bytes: model.Bytes(h.Weight), Held: true})
+		}
+	}
+	device := attribution.Device{Node: source, Reported: true, Complete: true, Snapshot: b.axis.poll}
+	at, _ := slices.BinarySearchFunc(b.out.Devices, source, func(d attribution.Device, n model.NodeID) int { return cmp.Compare(d.Node, n) })
+	b.out.Devices = slices.Insert(b.out.Devices, at, device)
+	b.out.Queues = append(b.out.Queues, r)
+	v.Path = slices.Insert(v.Path, 0, len(b.out.Queues)-1)
 }
 
 // isFresh reports whether a queue's snapshot is younger than the packet: it may
