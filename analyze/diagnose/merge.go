@@ -26,7 +26,7 @@ func Merge(list []Verdict) (out []Verdict) {
 		out[at].addVictim(v.Victim)
 	}
 	// Flows that wait in a congested queue are victims of the PFC that spreads from it.
-	// And the flows of an incast congest the queues on their way to where they meet.
+	// And the flows of an incast congest queues before the one in which all of them meet.
 	for i := range out {
 		v := &out[i]
 		at := slices.IndexFunc(out, func(o Verdict) bool {

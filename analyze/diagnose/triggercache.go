@@ -39,7 +39,7 @@ func (o *TriggerCache) Observe(v *Verdict) {
 	}
 }
 
-// hasTrigger reports whether a verdict says who is to blame: a host, or flows.
+// hasTrigger reports whether a verdict names culprits: a host, or flows.
 func (v *Verdict) hasTrigger() bool {
 	return v.Cause == anomaly.HostInjection || v.Cause == anomaly.ContendingFlows && len(v.Culprits) > 0
 }

@@ -93,8 +93,7 @@ type DiagnosisRequest struct {
 	Limit    time.Duration // the limit that Measured exceeds
 }
 
-// Latency returns how long the late packet took, or is on its way; 0 if none was
-// measured.
+// Latency returns how long the late packet took, or its age; 0 if none was measured.
 func (r *DiagnosisRequest) Latency() time.Duration {
 	if r.Reason.OfPacket() {
 		return r.Measured

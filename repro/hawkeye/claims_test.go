@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/internal/race"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/repro/claim/claimtest"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -84,10 +87,35 @@ func TestSeedReplays(t *testing.T) {
 	}
 }
 
-func TestMemoryClaim(t *testing.T) {
-	r, err := memory.Run(t.Context(), claim.Options{Seed: 1, Quick: true})
-	if err != nil || !r.Pass || len(r.Tables) == 0 || len(r.Plots) == 0 {
-		t.Errorf("memory: %+v, %v; want it to pass with a table and a plot", r, err)
+// TestReportsGrowWithFlows is figure 13(b) on reports as switches encode them: what ports
+// take does not depend on flows, and flows take flowMemory, which figure 14 is
+// compared with.
+func TestReportsGrowWithFlows(t *testing.T) {
+	size := func(flows int) (bytes int) {
+		var b epoch.Builder
+		if err := b.Reset(epoch.Header{EpochLength: time.Millisecond}, 1400, 1<<15); err != nil {
+			t.Fatal(err)
+		}
+		for p := range evalPorts {
+			b.AddPortEpoch(epoch.PortEpoch{Port: model.PortID(p + 1), Packets: 1})
+		}
+		for f := range flows {
+			b.AddFlow(&epoch.Flow{Out: 1, Packets: 1, Bytes: 1000, Key: model.FlowKey{Src: model.Addr4(uint32(f)), Dst: model.Addr4(1), Proto: model.UDP}})
+		}
+		for i := range b.Finish() {
+			bytes += len(b.Chunk(i))
+		}
+		return bytes
+	}
+	ports := size(0)
+	for n := 1024; n <= 8192; n *= 2 {
+		got, want := float64(size(n)-ports), float64(flowMemory(1, n))
+		if got < want || got > 1.1*want {
+			t.Errorf("%d flows take %.0f B of reports beside the ports, want %.0f and up to a tenth for headers", n, got, want)
+		}
+	}
+	if least := evalPorts * epoch.PortEpochSize; ports < least || ports > least+evalPorts*epoch.PortEpochSize/2 {
+		t.Errorf("%d ports take %d B of reports, want about %d", evalPorts, ports, least)
 	}
 }
 

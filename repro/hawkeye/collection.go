@@ -37,41 +37,6 @@ func flowMemory(epochs, flows int) model.Bytes {
 	return model.Bytes(epochs * flows * epoch.Flow4Size)
 }
 
-var memory = claim.Claim{
-	ID: "hawkeye-memory", Where: "section 4.5, figure 13(b)",
-	Says:      "memory for ports and port pairs does not depend on flows; memory for flows grows with them",
-	Published: "constant, and O(flows)",
-	Run: func(_ context.Context, _ claim.Options) (claim.Result, error) {
-		t := claim.Table{
-			Title:  "memory of a switch of 64 ports",
-			Header: []string{"epochs", "flows per epoch", "ports and pairs", "intervals and histories", "flows"},
-		}
-		chart := plot.Chart{Title: "memory", XTitle: "flows per epoch", YTitle: "KB", LogX: true}
-		constant, linear := true, true
-		for _, epochs := range []int{2, 4} {
-			ports := plot.Series{Name: fmt.Sprintf("ports and pairs, %d epochs", epochs)}
-			flows := plot.Series{Name: fmt.Sprintf("flows, %d epochs", epochs)}
-			for n := 1024; n <= 8192; n *= 2 {
-				p, f := portMemory(epochs), flowMemory(epochs, n)
-				constant = constant && p == portMemory(epochs)
-				linear = linear && f == flowMemory(epochs, 1024)*model.Bytes(n/1024)
-				t.Row(fmt.Sprint(epochs), fmt.Sprint(n), p.String(), intervalMemory().String(), f.String())
-				ports.X, ports.Y = append(ports.X, float64(n)), append(ports.Y, float64(p)/1000)
-				flows.X, flows.Y = append(flows.X, float64(n)), append(flows.Y, float64(f)/1000)
-			}
-			chart.Series = append(chart.Series, ports, flows)
-		}
-		return claim.Result{
-			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs; %v for intervals and histories", portMemory(2),
-				flowMemory(2, evalFlows), evalFlows, intervalMemory()),
-			Pass: constant && linear,
-			Notes: []string{"computed from Weft's records, which are wider than the prototype's (64-bit sums, meters in " +
-				"every epoch); of one class of traffic; the intervals and histories are Weft's, and do not grow with epochs"},
-			Tables: []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
-		}, nil
-	},
-}
-
 var reduction = claim.Claim{
 	ID: "hawkeye-collection", Where: "section 4.5, figure 14",
 	Says:      "a switch CPU that leaves zeros out and fills packets sends far less than a dump by the data plane",
