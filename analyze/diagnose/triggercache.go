@@ -16,14 +16,20 @@ type TriggerCache struct {
 	verdicts []Verdict
 }
 
-// maxTriggers is how many verdicts a TriggerCache remembers.
-const maxTriggers = 1024
+// A TriggerCache remembers maxTriggers verdicts, each for keptReaches times as long as
+// the reports on it go back: detections of a flow that stays slow follow each other
+// within a few epochs.
+const (
+	maxTriggers = 1024
+	keptReaches = 16
+)
 
 // Observe remembers a verdict, unless reports are missing. One on a deadlock that an earlier detection saw,
 // too, inherits the root cause that was found then; one on a new cycle without a
 // root cause, or without the flows of it, inherits that of a verdict whose pauses
 // spread through the cycle.
 func (o *TriggerCache) Observe(v *Verdict) {
+	o.verdicts = slices.DeleteFunc(o.verdicts, func(x Verdict) bool { return v.At.Sub(x.At) > keptReaches*x.Reach })
 	if len(v.DeadlockCycle) > 0 {
 		if x := o.sameDeadlock(v); x != nil {
 			v.inheritTrigger(x)
@@ -35,7 +41,10 @@ func (o *TriggerCache) Observe(v *Verdict) {
 		if len(o.verdicts) == maxTriggers {
 			o.verdicts = slices.Delete(o.verdicts, 0, 1)
 		}
-		o.verdicts = append(o.verdicts, *v)
+		o.verdicts = append(o.verdicts, Verdict{
+			Event: v.Event, Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Initial: v.Initial, Culprits: v.Culprits,
+			Path: v.Path, DeadlockCycle: v.DeadlockCycle, CycleClosed: v.CycleClosed, At: v.At, Reach: v.Reach,
+		})
 	}
 }
 

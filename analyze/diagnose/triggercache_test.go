@@ -81,7 +81,7 @@ func TestDeadlockKeepsItsTrigger(t *testing.T) {
 	loop := []model.Port{p(1), p(2), p(3)}
 	first := Verdict{
 		Event: poll.Event{Number: 1}, Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.ContendingFlows, Initial: p(9),
-		DeadlockCycle: loop, CycleClosed: now, At: now.Add(500 * µs), Culprits: []Culprit{{Weight: 1}},
+		DeadlockCycle: loop, CycleClosed: now, At: now.Add(500 * µs), Reach: 200 * µs, Culprits: []Culprit{{Weight: 1}},
 	}
 	for name, tc := range map[string]struct {
 		later func(v *Verdict)
@@ -94,7 +94,8 @@ func TestDeadlockKeepsItsTrigger(t *testing.T) {
 		"closed anew":                  {func(v *Verdict) { v.CycleClosed = now.Add(900 * µs) }, p(2)},
 		"another cycle":                {func(v *Verdict) { v.DeadlockCycle = loop[:2] }, p(2)},
 		"the same request":             {func(v *Verdict) { v.Event.Number = 1 }, p(2)},
-		"much later":                   {func(v *Verdict) { v.At = now.Add(30_000 * µs) }, p(9)},
+		"much later":                   {func(v *Verdict) { v.At = now.Add(3000 * µs) }, p(9)},
+		"forgotten":                    {func(v *Verdict) { v.At = now.Add(4000 * µs) }, p(2)},
 	} {
 		var o TriggerCache
 		early := first

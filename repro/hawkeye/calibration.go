@@ -6,8 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // calibration compares the confidence of answers with being right.
@@ -15,17 +18,17 @@ var calibration = claim.Claim{
 	ID: "hawkeye-calibration", Where: "beyond the paper: section 3.4 has no confidence",
 	Says:      "the confidence of a verdict is the probability that it is right",
 	Published: "not measured",
-	Mutations: []claim.Mutation{portTelemetry},
+	Mutations: []claim.Mutation{unexplainedTime},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		var bins reliability
-		kinds := append(slices.Clone(rows), pulsedStorm, ackPath)
-		if o.Broken() {
-			kinds = []kind{storm, pulsedStorm, burst}
+		sets, by := single(append(slices.Clone(rows), pulsedStorm, ackPath)), hawkeyeMethod
+		if o.Without(unexplainedTime) {
+			sets, by = [][]kind{{inLoop, ackPath}}, alwaysCertain
 		}
 		for _, loss := range []float64{0, lossOfReports} {
 			l := best(o)
 			l.loss = loss
-			s := study{lab: l, sets: single(kinds), traces: o.Pick(10, 1), methods: []method{hawkeyeMethod}}
+			s := study{lab: l, sets: sets, traces: o.Pick(10, 1), methods: []method{by}}
 			s.more = func(_ int, r *run, _ method, list []diagnosis) {
 				for i := range list {
 					if t := r.score(list[i : i+1]); t.answered > 0 {
@@ -40,6 +43,21 @@ var calibration = claim.Claim{
 		return bins.result(), nil
 	},
 }
+
+// alwaysCertain names the longest cause whatever is unexplained, with full confidence.
+var alwaysCertain = method{name: "always certain", collect: polled, infer: func(r *run, c *detection, e *provenance.Evidence) []diagnose.Verdict {
+	cfg := diagnose.DefaultConfig(topo.NewIntent(r.routes))
+	cfg.MinExplainedShare = math.SmallestNonzeroFloat64
+	d, err := diagnose.New(cfg)
+	if err != nil {
+		panic(err) // the settings are ours
+	}
+	list := d.Diagnose(c.forAnalysis(), e, provenance.Build(e, c.key, r.net.Fabric()))
+	for i := range list {
+		list[i].Confidence = 1
+	}
+	return list
+}}
 
 // lossOfReports is the share of reports that is lost in one half of the traces: with
 // all of them, most verdicts are certain.

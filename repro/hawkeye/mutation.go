@@ -18,6 +18,11 @@ var (
 	// Of accounts, what switches remember of pauses and congestion.
 	intervals = claim.Mutation{Name: "intervals", Removes: "switches report sums of pauses and congestion, no intervals"}
 
+	// Of confidence, that it counts what has no cause.
+	unexplainedTime = claim.Mutation{
+		Name: "unexplained time", Removes: "verdicts name the longest cause whatever is unexplained, and are certain of it",
+	}
+
 	allMechanisms = []claim.Mutation{inNetworkTracing, flowTelemetry, portTelemetry}
 )
 
