@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -124,15 +125,23 @@ type recordedVerdict struct {
 // of an anomaly gets one, and all say the same.
 const repeatAfter = 10 * time.Millisecond
 
-// shouldRecord reports whether a verdict gets a separate record.
+// shouldRecord reports whether a verdict gets a separate record. Verdicts that would
+// be recorded again are forgotten.
 func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
-	last, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
+	maps.DeleteFunc(c.lastVerdict, func(_ verdictKind, old recordedVerdict) bool {
+		expired := v.At.Sub(old.at) >= repeatAfter
+		if expired {
+			c.lastVerdictBytes -= len(old.record.Body)
+		}
+		return expired
+	})
+	_, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
 	if len(c.lastVerdict) > maxDrawings || model.Bytes(c.lastVerdictBytes) > verdictMemory {
 		clear(c.lastVerdict)
 		c.lastVerdictBytes = 0
 		known = false
 	}
-	return !known || v.At.Sub(last.at) >= repeatAfter || v.Persistent
+	return !known || v.Persistent
 }
 
 // notifyVerdict passes a verdict to the backend.
