@@ -167,7 +167,7 @@ func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
 		case ended <- struct{}{}:
 		default: // the export has one to do already, and takes all slots
 		}
-		// The clock stands still between two ticks: a timer for the exact end of the
+		// The clock does not move between two ticks: a timer for the exact end of the
 		// slot would find the same time.
 		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + a.morePerWake() + afterTick)
 		select {

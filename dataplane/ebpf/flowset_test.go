@@ -133,7 +133,7 @@ func (f *fabric) Route(key *model.FlowKey) (out model.PortID, ok bool) {
 
 func loadTest(t testing.TB, f *fabric, cfg flowset.Config, now model.Time) *Flowset {
 	t.Helper()
-	// Time stands still until a test sets it.
+	// Time does not move until a test sets it.
 	s, err := loadWith(testSwitch, cfg, func() (int64, int64, error) { return 0, int64(now), nil })
 	if err != nil {
 		t.Fatalf("%+v", err)

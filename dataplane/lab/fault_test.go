@@ -216,7 +216,7 @@ func (w *watched) faults(round int) []fault {
 		{"link of " + leafName + " and " + spineName + " down", func() (func() error, error) {
 			p := w.port(leafName, spineName)
 			return func() error { return w.lab.SetLink(p, true) }, w.lab.SetLink(p, false)
-		}, []string{"blackhole"}, []string{leafName, spineName}},
+		}, []string{"dead-link", "blackhole"}, []string{leafName, spineName}},
 	}
 }
 
