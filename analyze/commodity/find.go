@@ -310,11 +310,18 @@ func (a *Analyzer) findImbalance() (list []finding) {
 		}
 	}
 	if worst == nil {
+		delete(a.episodes, episodeID{kind: unbalanced})
 		return nil
+	}
+	// Among hundreds of groups and windows one is uneven by chance: a single switch
+	// needs two windows.
+	weight := balanceRounds / 2
+	if len(extent) == 1 {
+		weight = 1
 	}
 	// One episode for the fabric: its switches are configured alike.
 	return []finding{{
-		episodeID: episodeID{kind: unbalanced}, at: model.Port{Node: worst.Switch}, strength: 1, weight: balanceRounds / 2,
+		episodeID: episodeID{kind: unbalanced}, at: model.Port{Node: worst.Switch}, strength: 1, weight: weight,
 		from: now.Add(-max(a.cfg.BalanceWindow, balanceRounds*interval)), to: now, interval: interval,
 		extent: extent, text: worst.Describe(a.fabric),
 	}}
