@@ -38,7 +38,3 @@ func (s *Session) Settle() {
 		s.x.mgmt.Drain(s.x.hosts)
 	}
 }
-
-// Flows returns the flows of a traffic item, as indexes in the network: from first
-// to before end.
-func (s *Session) Flows(item int) (first, end int) { return s.x.parts[item].first, s.x.parts[item].end }

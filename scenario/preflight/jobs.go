@@ -7,8 +7,6 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/fairshare"
 )
@@ -25,47 +23,16 @@ const (
 // checkJobs forecasts the collisions of each job of the scenario's traffic: all of
 // its queue pairs send at once, alone.
 func (c *checker) checkJobs(context.Context) error {
-	if len(c.s.Traffic) == 0 {
-		return nil
-	}
-	session, err := scenario.Open(c.s, nil)
+	jobs, err := c.s.QueuePairs()
 	if err != nil {
 		return err
 	}
-	for i := range c.s.Traffic {
-		t := &c.s.Traffic[i]
-		if !isJob(t.Generator) {
-			continue
-		}
-		if err := c.checkJob(t.Name, queuePairs(session, i)); err != nil {
+	for _, j := range jobs {
+		if err := c.checkJob(j.Name, j.Flows); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// isJob reports whether the flows of a generator are queue pairs that send at the
-// same time.
-func isJob(g traffic.Generator) bool {
-	switch g.(type) {
-	case traffic.RingAllReduce, traffic.AllToAll, traffic.Permutation, traffic.Persistent, traffic.List:
-		return true
-	}
-	return false
-}
-
-// queuePairs returns the different 5-tuples of a traffic item.
-func queuePairs(session *scenario.Session, item int) (flows []fairshare.Flow) {
-	seen := make(map[model.FlowKey]bool)
-	first, end := session.Flows(item)
-	for id := first; id < end; id++ {
-		key, spec := session.Network.FlowKey(id)
-		if !seen[key] {
-			seen[key] = true
-			flows = append(flows, fairshare.Flow{Key: key, Src: spec.Src, Demand: spec.Rate})
-		}
-	}
-	return flows
 }
 
 func (c *checker) checkJob(name string, flows []fairshare.Flow) error {

@@ -87,8 +87,8 @@ func (r *reader) fail(at, format string, args ...any) {
 	}
 }
 
-// table returns a table. Fields that are not strings, such as lists of members, are
-// left out: none of them matters here.
+// table returns a table without the fields that are not strings, such as lists of
+// members: none of them matters here.
 func (r *reader) table(name string) table {
 	raw, ok := r.file[name]
 	if !ok {
