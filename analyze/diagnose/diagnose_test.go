@@ -127,6 +127,17 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h4")
 }
 
+// TestNoSwitchKeepsFlows: a host that pauses is found without them, too.
+func TestNoSwitchKeepsFlows(t *testing.T) {
+	b := storm(t)
+	b.addPausedQueue("leaf1>h4", 300*kb, 0, 200*µs)
+	for _, r := range b.reports {
+		r.Flags |= epoch.NoFlows
+		r.Flows, r.FlowBacklogs = nil, nil
+	}
+	b.want(b.diagnoseInFlight("h8>h5", 90*µs)[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "leaf1>h4")
+}
+
 func TestSeveralAtOnce(t *testing.T) {
 	b := storm(t)
 	b.addPausedQueue("leaf1>h4", 300*kb, 5*kb, 200*µs)

@@ -110,6 +110,9 @@ func (b *builder) victimQueues() (seen map[model.NodeID]int, class model.Priorit
 	seen, class = map[model.NodeID]int{}, b.detection.Class
 	flow := b.g.Flow(b.detection.Victim)
 	if flow < 0 {
+		if class == 0 {
+			class = b.busiestClass()
+		}
 		return seen, class
 	}
 	last := map[model.NodeID]model.Time{}
@@ -130,6 +133,22 @@ func (b *builder) victimQueues() (seen map[model.NodeID]int, class model.Priorit
 		}
 	}
 	return seen, class
+}
+
+// busiestClass returns the class whose queues were paused or congested most often: that
+// of a flow which no switch recorded, as far as anything says.
+func (b *builder) busiestClass() (class model.Priority) {
+	var counts [8]int
+	for i := range b.g.Nodes {
+		n := &b.g.Nodes[i]
+		counts[n.Priority&7] += len(n.PauseIntervals) + len(n.CongestionIntervals)
+	}
+	for c := range counts {
+		if counts[c] > counts[class] {
+			class = model.Priority(c)
+		}
+	}
+	return class
 }
 
 // path returns the queues of the switches that a flow's packets pass: from each
