@@ -55,6 +55,7 @@ var trafficKinds = map[string]func() trafficSpec{
 	"all-to-all": func() trafficSpec { return &allToAllSpec{job: defaultJob()} },
 	"flows":      func() trafficSpec { return &flowsSpec{} },
 	"flow-file":  func() trafficSpec { return &flowFileSpec{} },
+	"chakra":     func() trafficSpec { return &workloadSpec{} },
 	"goal":       func() trafficSpec { return &workloadSpec{} },
 	"htsim":      func() trafficSpec { return &workloadSpec{} },
 }

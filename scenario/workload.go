@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/chakra"
 	"github.com/weft-telemetry/weft/scenario/goal"
 	"github.com/weft-telemetry/weft/scenario/htsim"
 	"github.com/weft-telemetry/weft/sim"
@@ -27,8 +30,9 @@ type workloadFile interface {
 
 // workloadFormats are the kinds of traffic that are files of other simulators.
 var workloadFormats = map[string]func(path string, load loader) (workloadFile, error){
-	"goal":  parseWorkload(goal.Parse),
-	"htsim": parseWorkload(htsim.Parse),
+	"chakra": readChakra,
+	"goal":   parseWorkload(goal.Parse),
+	"htsim":  parseWorkload(htsim.Parse),
 }
 
 // parseWorkload reads a format whose workloads are single files.
@@ -40,6 +44,25 @@ func parseWorkload[F workloadFile](parse func(string, []byte) (F, error)) func(s
 		}
 		return parse(path, data)
 	}
+}
+
+// readChakra reads the traces PATH.0.et, PATH.1.et and so on: one for each rank.
+func readChakra(path string, load loader) (workloadFile, error) {
+	t := &chakra.Trace{}
+	for rank := 0; rank <= topo.MaxNodes; rank++ {
+		name := fmt.Sprintf("%s.%d.et", path, rank)
+		data, err := load(name)
+		if rank > 0 && errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := t.Add(name, data); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
 // workload is a workload on a fabric.
@@ -90,14 +113,10 @@ func (s *workloadSpec) generator(e *env) (traffic.Generator, error) {
 		hosts = hostIDs(e.fabric)
 	}
 	path := relativeTo(s.File.Position.File, s.File.text)
-	load := func(path string) ([]byte, error) {
-		data, err := e.load(path)
-		if err != nil {
-			return nil, s.File.Errorf("%s: %v, want a file", s.Kind, err)
-		}
-		return data, nil
+	parsed, err := workloadFormats[s.Kind](path, e.load)
+	if bad := (*fileerror.Error)(nil); err != nil && !errors.As(err, &bad) {
+		err = s.File.Errorf("%s: %v, want a file", s.Kind, err)
 	}
-	parsed, err := workloadFormats[s.Kind](path, load)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +145,10 @@ func hostIDs(f *topo.Fabric) []model.NodeID {
 // enough hosts, with the default fabric. The run ends when all flows have
 // finished. Every error is a *file.Error.
 func ReadWorkload(format, path, topology string) (*Scenario, error) {
-	load := func(path string) ([]byte, error) {
-		data, err := readFile(path)
-		if err != nil {
-			return nil, fileerror.FromOS(path, err)
-		}
-		return data, nil
+	parsed, err := workloadFormats[format](path, readFile)
+	if bad := (*fileerror.Error)(nil); err != nil && !errors.As(err, &bad) {
+		return nil, fileerror.FromOS(path, err)
 	}
-	parsed, err := workloadFormats[format](path, load)
 	if err != nil {
 		return nil, err
 	}

@@ -165,3 +165,24 @@ func TestCriticalPathNamesTheStraggler(t *testing.T) {
 		t.Errorf("injected %q; want the straggler", r.Injected)
 	}
 }
+
+// TestChakraSampleTakesTheIdealTime: 100 µs, six steps of 1 MB around the ring,
+// 50 µs, and three messages of 500 kB one after the other.
+func TestChakraSampleTakesTheIdealTime(t *testing.T) {
+	r := runWorkload(t, "chakra", "../examples/chakra/train", "")
+	const wire = 85_790 // 1 MB in frames of 1098 bytes per 1024 at 100 Gb/s
+	path := r.CriticalPaths[0]
+	want := time.Duration(100_000 + 6*(wire+4_000) + 50_000 + 3*(wire/2+4_000))
+	if !within(path.Length, want, 0.05) || path.Computing != 150*time.Microsecond {
+		t.Errorf("critical path %+v; want %v, of which 150µs computing", path, want)
+	}
+	if n := len(r.Run.Flows); n != 4*6+3 {
+		t.Errorf("%d flows; want 27", n)
+	}
+	if n := len(r.Run.Computations); n != 8 {
+		t.Errorf("%d computations; want two of each rank", n)
+	}
+	if _, err := ReadWorkload("chakra", "none", ""); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("traces that are not there: %v", err)
+	}
+}

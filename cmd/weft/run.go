@@ -41,9 +41,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a scenario in the packet-level simulator and check its expectations.
 
 A scenario is a YAML file: topology, fabric settings, traffic, faults and expected
-results. With --hpcc it is a configuration of the HPCC simulator, with --htsim or
---goal a workload of other simulators, on the topology of --topo. The same seed gives
-the same output, byte for byte.
+results. With --hpcc it is a configuration of the HPCC simulator, with --htsim,
+--goal or --chakra a workload of other simulators, on the topology of --topo. The same
+seed gives the same output, byte for byte.
 
 Where hosts have agents, the slow flows they detect are diagnosed from the reports
 of the switches: anomaly, initial location, root cause and culprits.

@@ -17,6 +17,7 @@ type workloadFlags struct {
 func (f *workloadFlags) register(cmd *cobra.Command) {
 	f.files = make(map[string]*string)
 	for _, w := range []struct{ format, help string }{
+		{"chakra", "run the Chakra execution traces FILE.0.et, FILE.1.et, …, one for each rank"},
 		{"goal", "run this GOAL schedule, as text, of LogGOPSim or ATLAHS"},
 		{"htsim", "run this connection matrix (.cm) of the htsim simulators"},
 	} {
