@@ -227,8 +227,8 @@ func (a *app) printInterfaces(w io.Writer, list []agent.Interface) error {
 
 func runAgent(cmd *cobra.Command, cfg agent.Config, status string) error {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	if policy := multipathPolicy(); policy == 1 || policy == 2 {
-		log.Warn("next hops of flows with several are not known: net.ipv4.fib_multipath_hash_policy takes the card's hash; see docs/agent.md", "policy", policy)
+	if policy := multipathPolicy(); policy > 0 {
+		log.Warn("next hops of flows with several are not known: net.ipv4.fib_multipath_hash_policy is not 0, so the kernel may take the hash of card or socket; see docs/agent.md", "policy", policy)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
