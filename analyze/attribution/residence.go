@@ -19,6 +19,7 @@ func (v *visit) known() bool { return v.queue != nil && v.queue.reported }
 type walkChoice struct {
 	position float64 // of each wait between its bounds, as in waitBounds.between
 	gap      float64 // the wait at the first queue that was not reported
+	start    float64 // when the packet joins the first queue, after Victim.Sent
 }
 
 // walk follows the packet through the queues of its path in time. It returns
@@ -27,7 +28,7 @@ func (e *engine) walk(c walkChoice) (visits []visit, waits, wire float64) {
 	v := e.victim
 	end := float64(v.Took)
 	visits = e.visits[:0]
-	at := 0.0
+	at := c.start
 	gap := c.gap
 	for hop := range len(v.Path) + len(v.Reverse) {
 		index, size := e.hop(hop)

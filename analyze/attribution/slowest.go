@@ -12,21 +12,22 @@ const slowestSteps = 64
 // until v.Sent+v.Took, when the flow was found to be slow, is in flight.
 func Slowest(ev *Evidence, v *Victim) *Victim {
 	end := v.Sent.Add(v.Took)
-	best, most := *v, -1.0
+	best, most := *v, 0.0
 	best.InFlight, best.Sent, best.Took = false, end.Add(-v.Base), v.Base
+	all := *v
+	all.InFlight, all.QueuedAt = true, -1
+	e := newEngine(ev, &all)
 	for i := range slowestSteps {
-		x := *v
-		x.Took = v.Took * time.Duration(i+1) / slowestSteps
-		x.Sent, x.InFlight, x.QueuedAt = end.Add(-x.Took), true, -1
-		visits, waits, _ := newEngine(ev, &x).walk(walkChoice{})
-		if waits <= max(most, 0) {
+		took := v.Took * time.Duration(i+1) / slowestSteps
+		visits, waits, _ := e.walk(walkChoice{start: float64(v.Took - took)})
+		if waits <= most {
 			continue
 		}
-		most = waits
-		if x.InFlight = visits[len(visits)-1].held; !x.InFlight {
-			x.Took = x.Base + time.Duration(waits)
+		most, best = waits, all
+		best.Sent, best.Took = end.Add(-took), took
+		if best.InFlight = visits[len(visits)-1].held; !best.InFlight {
+			best.Took = best.Base + time.Duration(waits)
 		}
-		best = x
 	}
 	return &best
 }
