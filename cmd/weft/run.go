@@ -194,7 +194,7 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 	return s, nil
 }
 
-// bufferUnits are the units of BUFFER_SIZE; empty: the one that the file's keys tell.
+// bufferUnits are the units of BUFFER_SIZE; empty: the one that the file's keys say.
 var bufferUnits = map[string]model.Bytes{"": 0, "KiB": model.KiB, "MiB": model.MiB}
 
 // fromHPCC reads an HPCC configuration, which has no seed.

@@ -153,7 +153,7 @@ func (b *builder) messages() error {
 	return nil
 }
 
-// collectives plays the n-th collective of all ranks together.
+// collectives runs the n-th collective of all ranks together.
 func (b *builder) collectives() error {
 	lists := make([][]int, len(b.t.Ranks))
 	for rank, nodes := range b.t.Ranks {
@@ -186,7 +186,7 @@ func (b *builder) collectives() error {
 	return nil
 }
 
-// collective plays one. at is the node of each rank.
+// collective runs one. at is the node of each rank.
 func (b *builder) collective(n *Node, at []int) error {
 	ranks := len(at)
 	if ranks == 1 {
@@ -214,7 +214,7 @@ func (b *builder) collective(n *Node, at []int) error {
 	return b.ring(n.Bytes/uint64(ranks), steps, at)
 }
 
-// ring plays steps around the ring of ranks: each sends a chunk to the next
+// ring runs steps around the ring of ranks: each sends a chunk to the next
 // when it has the chunk of the step before.
 func (b *builder) ring(chunk uint64, steps int, at []int) error {
 	ranks := len(at)

@@ -30,7 +30,7 @@ const (
 // CollectiveType is the operation of a Coll node.
 type CollectiveType uint64
 
-// Collectives that Weft plays. Others of the schema are rejected.
+// Collectives that Weft runs. Others of the schema are rejected.
 const (
 	AllReduce     CollectiveType = 0
 	AllGather     CollectiveType = 2

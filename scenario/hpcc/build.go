@@ -23,7 +23,7 @@ type Options struct {
 	// AsDCQCN runs a congestion control that Weft does not have with DCQCN,
 	// instead of an error.
 	AsDCQCN bool
-	// BufferUnit is the unit of BUFFER_SIZE; 0: the one that the keys tell.
+	// BufferUnit is the unit of BUFFER_SIZE; 0: the one that the keys say.
 	BufferUnit model.Bytes
 }
 

@@ -315,7 +315,7 @@ func TestFlowsAreSorted(t *testing.T) {
 	}
 }
 
-// TestBufferUnit: the unit of BUFFER_SIZE is the one that is told.
+// TestBufferUnit: the unit of BUFFER_SIZE is the one of the options.
 func TestBufferUnit(t *testing.T) {
 	c, err := Read("testdata/star/config.txt")
 	if err != nil {
