@@ -24,12 +24,20 @@ func printFound(w io.Writer, f *serve.Summary, store string) error {
 	}
 	fmt.Fprintf(w, "%s from %s to %s (%s)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To),
 		model.FormatDuration(f.To.Sub(f.From)))
-	fmt.Fprint(w, "reports: ")
-	for _, src := range sources.All() {
-		fmt.Fprintf(w, "%d %s, ", f.Reports[string(src.Kind)], strings.ToUpper(string(src.Kind)))
+	var found []string
+	count := func(kind, title string) {
+		if n := f.Reports[kind]; n > 0 {
+			found = append(found, fmt.Sprintf("%d %s", n, title))
+		}
 	}
-	fmt.Fprintf(w, "%d plain mirrors; %d other packets, %d rejected when recorded\n",
-		f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
+	for _, src := range sources.All() {
+		count(string(src.Kind), src.Title)
+	}
+	count("span", "plain mirrors")
+	if len(found) == 0 {
+		found = []string{"none"}
+	}
+	fmt.Fprintf(w, "reports: %s; %d other packets, %d rejected when recorded\n", strings.Join(found, ", "), f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w,
 		"%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
 		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], f.Ports, f.Diagnoses)

@@ -18,7 +18,7 @@ import (
 
 // Source is gNMI.
 var Source = source.Source{
-	Kind: "gnmi", Title: "gNMI", Proto: model.UDP, HasCounters: true, Dials: true,
+	Kind: "gnmi", Title: "gNMI messages", Proto: model.UDP, HasCounters: true, Dials: true,
 	NewConfig: func() source.Config {
 		return &Config{Interval: time.Second, Model: SONiC, Subscribe: ByPort, TLS: TLSVerify}
 	},

@@ -17,7 +17,7 @@ import (
 
 // Source is sFlow.
 var Source = source.Source{
-	Kind: "sflow", Title: "sFlow", Proto: model.UDP, HasCounters: true,
+	Kind: "sflow", Title: "sFlow datagrams", Proto: model.UDP, HasCounters: true,
 	NewConfig:  func() source.Config { return &Config{Limits: source.Limits{Rate: source.DefaultRate}} },
 	SwitchKeys: []source.SwitchKey{source.IfIndexKey},
 }
