@@ -16,7 +16,6 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/browsertest"
-	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/live/livetest"
 )
@@ -26,9 +25,13 @@ const web = "../web"
 
 // TestPastInBrowser: closed incidents of every kind are drawn at their own time, with
 // their culprit red, in all sizes and themes; and the same URLs show the same pictures
-// an hour of the fabric later. Another fault is active both times. WEFT_SHOTS keeps the
-// pictures in a folder.
+// an hour of the fabric later. Another fault is active both times. It simulates seven
+// faults and takes minutes on a busy machine, so it runs on request: WEFT_PAST=1.
+// WEFT_SHOTS keeps the pictures in a folder.
 func TestPastInBrowser(t *testing.T) {
+	if os.Getenv("WEFT_PAST") == "" {
+		t.Skip("takes minutes: WEFT_PAST=1 runs it")
+	}
 	browsertest.Need(t, web)
 	folder := t.TempDir()
 	if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
@@ -39,19 +42,19 @@ func TestPastInBrowser(t *testing.T) {
 		Config: live.DefaultConfig(), Console: console.Files(), Began: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
 		Pace: 1000, Store: filepath.Join(t.TempDir(), "weft.duckdb"),
 	}
-	o.Rate = 10 * model.Gbps // a tenth of the packets, and the same faults
 	livetest.Run(t, o, func(ctx context.Context, url string) {
 		for _, kind := range faultKinds(ctx, t, url) {
 			injectAndWait(ctx, t, url, kind)
 		}
-		call(ctx, t, url, http.MethodPut, "/clock", api.PaceRequest{Pace: slow}, new(api.Clock))
-		takePictures(ctx, t, url, urls, folder)
 	})
-	if t.Failed() {
-		return
+	began := o.Began
+	for _, later := range []time.Duration{time.Minute, time.Hour} {
+		if t.Failed() {
+			return
+		}
+		o.Began, o.Pace = began.Add(later), slow
+		livetest.Run(t, o, func(ctx context.Context, url string) { takePictures(ctx, t, url, urls, folder) })
 	}
-	o.Began, o.Pace = o.Began.Add(time.Hour), slow
-	livetest.Run(t, o, func(ctx context.Context, url string) { takePictures(ctx, t, url, urls, folder) })
 }
 
 // slow is a pace at which the browser has most of the CPU.
