@@ -15,7 +15,9 @@ const maxElements = 12
 // flatten appends prefix and path. It is false for paths that are too long.
 func flatten(list []element, paths ...*gnmipb.Path) ([]element, bool) {
 	for _, p := range paths {
-		if len(list)+len(p.GetElem())+len(p.GetElement()) > maxElements {
+		//lint:ignore SA1019 switches with gNMI before 0.4 send nothing else
+		old := p.GetElement()
+		if len(list)+len(p.GetElem())+len(old) > maxElements {
 			return nil, false
 		}
 		for _, e := range p.GetElem() {
@@ -25,7 +27,7 @@ func flatten(list []element, paths ...*gnmipb.Path) ([]element, bool) {
 			}
 			list = append(list, one)
 		}
-		for _, name := range p.GetElement() { // of gNMI before 0.4
+		for _, name := range old {
 			list = append(list, element{name: name})
 		}
 	}
