@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	goflow "github.com/netsampler/goflow2/v2/decoders/sflow"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/sim"
@@ -100,6 +101,7 @@ func newRecord(t testing.TB) *sent {
 // part, and get the same samples; counters end at the simulator's totals, and packets
 // are of ports that the switch has.
 func TestTwoDecodersAgree(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	s := record(t)
 	last := map[model.Port]sflow.IfCounters{}
 	broken := map[model.Port]uint32{}
@@ -180,6 +182,7 @@ func portOf(t *testing.T, n *topo.Node, index uint32) model.Port {
 
 // TestTsharkReadsTheDatagrams: tshark finds sFlow in every one, and nothing malformed.
 func TestTsharkReadsTheDatagrams(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	s := record(t)
 	file := filepath.Join(t.TempDir(), "sflow.pcap")
 	b := binary.LittleEndian.AppendUint32(nil, 0xa1b2c3d4)
@@ -231,6 +234,7 @@ func udpFrame(src netip.Addr, data []byte) []byte {
 // TestSequencesHaveNoGap: datagrams of a switch are numbered one after the other, and
 // their uptime is the time since its start.
 func TestSequencesHaveNoGap(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	s := record(t)
 	seq := map[model.NodeID]uint32{}
 	for i, b := range s.datagrams {
@@ -246,6 +250,7 @@ func TestSequencesHaveNoGap(t *testing.T) {
 
 // TestSameSeedSameBytes: a run replays exactly.
 func TestSameSeedSameBytes(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	if diff := cmp.Diff(record(t).datagrams, newRecord(t).datagrams); diff != "" {
 		t.Errorf("the same run gave other datagrams:\n%.500s", diff)
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weft-telemetry/weft/internal/race"
 )
 
 // passage is a text that a user or a library's user reads.
@@ -27,6 +29,7 @@ type passage struct {
 // TestNoRejectedWord reads what users read. On failure it prints file, line,
 // the word and what to write instead.
 func TestNoRejectedWord(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	names := readable(t)
 	var (
 		mu    sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/scenario"
 	"pgregory.net/rapid"
 )
@@ -13,6 +14,7 @@ import (
 // TestEveryPlantedFaultIsFound plants faults in random leaf-spine fabrics. The
 // check finds each, and nothing else; without one it finds nothing.
 func TestEveryPlantedFaultIsFound(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	rapid.Check(t, func(t *rapid.T) {
 		leaves, spines := rapid.IntRange(3, 6).Draw(t, "leaves"), rapid.IntRange(2, 4).Draw(t, "spines")
 		hosts := rapid.IntRange(1, 3).Draw(t, "hosts")

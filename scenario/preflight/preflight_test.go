@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -97,6 +98,7 @@ func TestLoopsAfterFailuresDeadlock(t *testing.T) {
 
 // TestMendedProofsShowNothing runs proofs with what the finding says mended.
 func TestMendedProofsShowNothing(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for name, tc := range map[string]struct{ text, mend string }{
 		"headroom": {"topology: {generate: {kind: leaf-spine, delay: 5us}}\nfabric: {headroom: 20KB}", "fabric.headroom=auto"},
 		"ecn":      {"topology: {generate: {kind: leaf-spine}}\nfabric: {ecn: [{kmin: 4MB, kmax: 8MB, pmax: 20%}]}", "fabric.ecn.0={kmin: 200KB, kmax: 800KB, pmax: 20%}"},
@@ -123,6 +125,7 @@ func TestMendedProofsShowNothing(t *testing.T) {
 // TestCyclesAfterFailuresDeadlock proves each cycle that double failures of a
 // fat-tree close.
 func TestCyclesAfterFailuresDeadlock(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	r := check(t, "topology: {generate: {kind: fat-tree, k: 4}}", Options{Doubles: 100, Seed: 3, Prove: true})
 	cycles := 0
 	for _, f := range r.Findings {
