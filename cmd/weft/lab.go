@@ -19,7 +19,6 @@ import (
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/topo/file"
 )
 
 func (a *app) labCommand() *cobra.Command {
@@ -54,11 +53,7 @@ report to weft serve. When it is interrupted, the fabric is removed, and the boo
 traffic are printed: packets sent and received.`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := file.Read(args[0])
-			if err != nil {
-				return err
-			}
-			routes, err := doc.Routes()
+			doc, routes, err := readRoutes(args[0])
 			if err != nil {
 				return err
 			}
@@ -148,11 +143,7 @@ interrupted.
   weft lab fault fabric.yaml drop spine0 Ethernet8 0.02`,
 		Args: argumentCount(4, 5),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := file.Read(args[0])
-			if err != nil {
-				return err
-			}
-			routes, err := doc.Routes()
+			doc, routes, err := readRoutes(args[0])
 			if err != nil {
 				return err
 			}

@@ -171,3 +171,13 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+// readRoutes reads a topology file with the routes that it intends.
+func readRoutes(path string) (*file.Document, *topo.Routes, error) {
+	doc, err := file.Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	routes, err := doc.Routes()
+	return doc, routes, err
+}

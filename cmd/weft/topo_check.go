@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/topo/file"
 )
 
 func (a *app) topoCheckCommand() *cobra.Command {
@@ -22,11 +21,7 @@ The exit code is 3 if there is a fault or, with --strict, a warning. A cyclic bu
 dependency is a warning: it matters only where PFC is enabled.`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			doc, err := file.Read(args[0])
-			if err != nil {
-				return err
-			}
-			routes, err := doc.Routes()
+			doc, routes, err := readRoutes(args[0])
 			if err != nil {
 				return err
 			}
