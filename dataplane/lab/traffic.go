@@ -104,7 +104,12 @@ func (t *Traffic) Run(ctx context.Context) {
 	tick := time.NewTicker(t.pause / parts)
 	defer tick.Stop()
 	payload := make([]byte, 200)
+	sentSince := time.Now()
 	for part := 0; ; part = (part + 1) % parts {
+		wait := tick.C
+		if slot := t.lab.cfg.Agent.Flowset.Slot; slot > 0 && time.Since(sentSince) > sendSlots*slot {
+			wait = time.After(restSlots * slot)
+		}
 		// Not all at once: a burst of all flows overruns the queues of the machine.
 		for i := part; i < len(t.flows); i += parts {
 			f := t.flows[i]
@@ -118,10 +123,20 @@ func (t *Traffic) Run(ctx context.Context) {
 			t.stopReceivers()
 			receivers.Wait()
 			return
-		case <-tick.C:
+		case <-wait:
+		}
+		if wait != tick.C {
+			sentSince = time.Now()
 		}
 	}
 }
+
+// Flows rest, as those of applications do: how many slots they send for, and how many they
+// rest. Losses of a flow of which a report was lost are known again after a rest.
+const (
+	sendSlots = 20
+	restSlots = 3
+)
 
 // parts is the number of parts in which the flows send, one after the other.
 const parts = 8
