@@ -138,23 +138,45 @@ inline_always u32 group(u64 x, u64 words, u64 *mask)
 	return ((x >> 32) * words + ((u32)x * words >> 32)) >> 32;
 }
 
+/* last_missing returns the last group of a flow with bits that neither the filter has nor the
+ * flow's groups before it: groups may share a word. */
+inline_always u32 last_missing(struct hash h, u32 base, const volatile struct family *f)
+{
+	u32 last = MAX_GROUPS;
+	u64 x = h.a, mask, other;
+	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
+		u32 at = base + group(x, f->words, &mask);
+		u64 *word = bpf_map_lookup_elem(&filter, &at);
+		if (!word)
+			break;
+		u64 missing = mask & ~*word, y = h.a;
+		for (u32 j = 0; j < MAX_GROUPS && j < i; j++, y += h.b)
+			if (base + group(y, f->words, &other) == at)
+				missing &= ~other;
+		if (missing)
+			last = i;
+	}
+	return last;
+}
+
 /* is_new sets the flow's bits in the filter and reports whether this packet is the one that
  * inserts the flow: of several CPUs that see a new flow at once, the one that set the last of
  * its missing groups. */
 inline_always bool is_new(struct hash h, u32 bank, const volatile struct family *f)
 {
-	u32 base = f->first_word + bank * f->words, last = MAX_GROUPS;
+	u32 base = f->first_word + bank * f->words;
 	u64 x = h.a, missing = 0, mask;
 	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
 		u32 at = base + group(x, f->words, &mask);
 		u64 *word = bpf_map_lookup_elem(&filter, &at);
 		if (!word)
 			return false;
-		if (mask & ~*word)
-			last = i;
+		missing |= mask & ~*word;
 	}
-	if (likely(last == MAX_GROUPS))
+	if (likely(!missing))
 		return false;
+	u32 last = last_missing(h, base, f);
+	missing = 0;
 	x = h.a;
 	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
 		u32 at = base + group(x, f->words, &mask);

@@ -120,8 +120,14 @@ func (f *fabric) route(t testing.TB, to netip.Prefix, port model.PortID) {
 	f.routes[to] = port
 }
 
-// Route is the longest prefix.
+// Route is the longest prefix. The kernel forwards no IPv6 packet with an address that is
+// valid on one link only, or of a group, whichever of the two it is.
 func (f *fabric) Route(key *model.FlowKey) (out model.PortID, ok bool) {
+	for _, a := range []netip.Addr{key.Src.Netip(), key.Dst.Netip()} {
+		if key.V6 && (a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsLoopback()) {
+			return 0, false
+		}
+	}
 	best := -1
 	for p, port := range f.routes {
 		if p.Contains(key.Dst.Netip()) && p.Addr().Is6() == key.V6 && p.Bits() > best {
