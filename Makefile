@@ -45,7 +45,7 @@ unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
 	  ovs-vswitchd:openvswitch-switch redis-server:redis-server
 	$(GO) test -race ./...
-	$(GO) test -vet=off $(PLAIN) # vetted above
+	$(GO) test -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(PLAIN) # vetted above
 
 JOB ?=
 

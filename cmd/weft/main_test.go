@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -21,23 +20,23 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command lines under testdata/script as a user would.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// TestSimulatingScripts runs those of commands that simulate, in one goroutine.
+func TestSimulatingScripts(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	runScripts(t, "testdata/simulating")
+}
+
+func runScripts(t *testing.T, dir string) {
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Setup:               func(env *testscript.Env) error { env.Setenv("EXAMPLES", examples); return nil },
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
-		// Scripts of commands that simulate, in one goroutine, begin with
-		// "[race] skip": see internal/race.
-		Condition: func(name string) (bool, error) {
-			if name != "race" {
-				return false, fmt.Errorf("condition %q, want race", name)
-			}
-			return race.Enabled, nil
-		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":      exitCode,
 			"isjson":    isJSON,

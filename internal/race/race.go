@@ -1,8 +1,8 @@
 // Package race is for tests that are slow under the race detector, which makes
 // a simulation ten times as slow, and use one goroutine, in which the detector
 // has nothing to find. They run a part of the test, or leave all of it to the
-// plain run: make test runs every package whose tests import this one a second
-// time, without the detector.
+// plain run: make test runs every test that uses this package a second time,
+// without the detector.
 package race
 
 import "testing"
