@@ -122,28 +122,36 @@ func (t *Tracker) forgetSlots(d *deficit, n int) {
 // they passed the hop, and how many packets did so from the first of these slots on.
 // The earliest losses are reported first: these are from after the last slot at whose
 // end no more were missing than had been reported, and until as many were missing
-// as are reported now.
+// as are reported now. Where a surplus may hide losses, as many missing packets are
+// not counted, but remembered: if it turns out to be smaller, they were lost before.
 func (t *Tracker) reportLoss(h *hop, lost uint64) (first, last int64, sent uint64) {
 	d := &t.deficits[h.deficit-1] // packets are missing, so there is one
-	resolved := 0
+	hidden := uint64(h.surplus)
+	resolved, certain := 0, 0
 	for i := range int(d.count) {
-		if t.slotEnd(d, i).missing <= d.reported {
-			resolved = i + 1
+		switch missing := t.slotEnd(d, i).missing; {
+		case missing <= d.reported:
+			resolved, certain = i+1, i+1
+		case missing <= d.reported+hidden:
+			certain = i + 1
+		}
+	}
+	none := d.reported == 0
+	d.reported += lost
+	first, sent = d.clean+1+int64(certain), h.packets-d.sent
+	if certain > 0 {
+		sent = h.packets - t.slotEnd(d, certain-1).packets
+	}
+	last = first
+	for i := certain; i < int(d.count); i++ {
+		if t.slotEnd(d, i).missing < d.reported+hidden {
+			last = d.clean + 2 + int64(i)
 		}
 	}
 	t.forgetSlots(d, resolved)
-	none := d.reported == 0
-	d.reported += lost
-	first = d.clean + 1
-	last = first
-	for i := range int(d.count) {
-		if t.slotEnd(d, i).missing < d.reported {
-			last = first + int64(i) + 1
-		}
-	}
 	if none {
 		d.firstLoss, d.lastLoss = first, last
 	}
 	d.firstLoss, d.lastLoss = min(d.firstLoss, first), max(d.lastLoss, last)
-	return first, last, h.packets - d.sent
+	return first, last, sent
 }

@@ -15,6 +15,9 @@ type flowlet struct {
 	count     uint16 // of hops
 	class     uint8  // of the hops' array
 	exact     bool   // every counter so far was
+	// restarted: its packets may have been on their way when it began, at firstSlot, which
+	// is not counted itself. See restart.go.
+	restarted bool
 }
 
 // hop holds the counters of a flowlet at one switch.
@@ -25,8 +28,11 @@ type hop struct {
 	up      model.NodeID // the switch that packets came from
 	in, out model.PortID
 	deficit uint32 // its index in Tracker.deficits plus one; 0: no packet is missing after the hop
-	upHop   int16  // the index of up among the flowlet's hops; -1: not known
-	state   hopState
+	// Of a restarted flowlet: packets of before that later hops counted hide losses. At most
+	// carried of them; and as many losses as surplus are not certain.
+	carried, surplus uint32
+	upHop            int16 // the index of up among the flowlet's hops; -1: not known
+	state            hopState
 }
 
 type hopState uint8
@@ -48,6 +54,9 @@ const maxHops = 1 << 12
 // if the slot was silent. Afterwards the tracker's downstream counts are those of the
 // flowlet.
 func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKey, path []paths.Sighting) {
+	if !fl.exact && len(path) > 0 {
+		t.restart(fl, m.Slot)
+	}
 	list := t.hopsOf(fl)
 	for i := range list {
 		list[i].last = 0
@@ -69,10 +78,8 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 			list = t.addHop(fl, s)
 			i = len(list) - 1
 			// Packets it did not report before would seem lost upstream of it.
-			if m.Slot > fl.firstSlot {
-				if from, whole := t.since[s.Switch]; !whole || from > fl.firstSlot {
-					fl.exact = false
-				}
+			if m.Slot > fl.firstSlot && (fl.restarted || !t.reportedBefore(s.Switch, fl.firstSlot)) {
+				fl.exact = false
 			}
 		}
 		h := &list[i]
@@ -80,6 +87,9 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 		h.packets += s.Packets
 		h.state |= seenNow
 		seen++
+		if fl.restarted && otherPath(h, s) {
+			fl.exact = false
+		}
 		if s.Out != 0 && h.out != s.Out {
 			if h.out != 0 {
 				h.state |= moved
@@ -105,6 +115,9 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 		}
 	}
 	t.countDownstream(list)
+	if fl.restarted {
+		t.noteSurplus(fl, list, m.Slot)
+	}
 	for i := range list {
 		h := &list[i]
 		if t.delivers(h, i) {
@@ -180,9 +193,9 @@ func (t *Tracker) upstream(m *paths.Map, path []paths.Sighting, n int) (model.No
 func (t *Tracker) countDownstream(list []hop) {
 	n := len(list)
 	if n > cap(t.after) {
-		t.after, t.followers = make([]uint64, 2*n), make([]uint16, 2*n)
+		t.after, t.newest, t.followers = make([]uint64, 2*n), make([]uint64, 2*n), make([]uint16, 2*n)
 	}
-	t.after, t.followers = t.after[:n], t.followers[:n]
+	t.after, t.newest, t.followers = t.after[:n], t.newest[:n], t.followers[:n]
 	clear(t.after)
 	clear(t.followers)
 	for j := range list {
@@ -223,10 +236,12 @@ func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 	}
 	for i := range list {
 		h := &list[i]
-		if t.isLast(i) || h.state&moved != 0 || h.packets-h.last <= t.after[i]+t.reported(h) {
+		if t.isLast(i) || h.state&moved != 0 {
 			continue
 		}
-		events = append(events, t.lossEvent(list, i, key, h.packets-h.last-t.after[i]-t.reported(h), slot, false))
+		if lost := t.certainlyLost(i, h, h.packets-h.last); lost > 0 {
+			events = append(events, t.lossEvent(list, i, key, lost, slot, false))
+		}
 	}
 	return events
 }
@@ -235,16 +250,28 @@ func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, slot int64) []Event {
 	list := t.hopsOf(fl)
 	if t.ambiguous(list) {
+		if fl.restarted {
+			return events
+		}
 		return t.wholePathLoss(events, fl, key, slot)
 	}
 	for i := range list {
 		h := &list[i]
-		if t.isLast(i) && h.state&provenLost == 0 || h.packets <= t.after[i]+t.reported(h) {
+		if t.isLast(i) && h.state&provenLost == 0 {
 			continue
 		}
-		events = append(events, t.lossEvent(list, i, key, h.packets-t.after[i]-t.reported(h), slot, true))
+		if lost := t.certainlyLost(i, h, h.packets); lost > 0 {
+			events = append(events, t.lossEvent(list, i, key, lost, slot, true))
+		}
 	}
 	return events
+}
+
+// certainlyLost returns how many of a hop's packets that have passed the next hops by now
+// were lost, and not yet reported.
+func (t *Tracker) certainlyLost(i int, h *hop, passed uint64) uint64 {
+	accounted := t.after[i] + t.reported(h) + uint64(h.surplus)
+	return passed - min(passed, accounted)
 }
 
 // ambiguous reports whether some switch counted more packets than those its flow
@@ -252,7 +279,7 @@ func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 // counters correspond is not known, and their difference is not a loss.
 func (t *Tracker) ambiguous(list []hop) bool {
 	for i := range list {
-		if t.after[i] > list[i].packets {
+		if t.after[i] > list[i].packets+uint64(list[i].carried) {
 			return true
 		}
 	}

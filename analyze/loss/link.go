@@ -104,7 +104,7 @@ func (t *Tracker) addToLinks(key *model.FlowKey, fl *flowlet) {
 	}
 	for i := range list {
 		h := &list[i]
-		if t.isLast(i) && h.state&provenLost == 0 || h.state&moved != 0 {
+		if t.isLast(i) && h.state&provenLost == 0 || h.state&moved != 0 || h.packets == 0 {
 			continue
 		}
 		s := segment(list, i)

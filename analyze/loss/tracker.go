@@ -29,8 +29,9 @@ func DefaultConfig(in *topo.Intent) Config { return Config{Intent: in, MaxFlows:
 // Stats account for the flowlets that a Tracker evaluated, and those it could not.
 type Stats struct {
 	Flowlets  uint64 // evaluated to their end
-	Uncertain uint64 // ended with a counter that was not exact: no loss is reported
+	Uncertain uint64 // ended with a counter that was not exact: its losses since are not reported
 	Untracked uint64 // beyond Config.MaxFlows
+	Restarted uint64 // begun, or begun again, when packets may have been on their way
 }
 
 // Tracker tracks flowlets through successive maps. It needs packets to get from
@@ -54,9 +55,13 @@ type Tracker struct {
 	deficits     []deficit
 	freeDeficits []uint32 // as hop.deficit
 
+	// left are the hashes of the flows that were not tracked in the slot before, sorted.
+	left, leftNow []uint64
+
 	// Of the flowlet that is evaluated, by hop: the packets that the hops after it
 	// counted, and the number of these hops.
 	after     []uint64
+	newest    []uint64 // of after, those of the newest slot; for restarted flowlets only
 	followers []uint16
 }
 
@@ -118,12 +123,15 @@ func (t *Tracker) ObservePart(m *paths.Map, end uint32) (events []Event) {
 	t.before = t.last
 	t.noteCompleteSwitches(m, routes.Fabric())
 	m.OrderPaths(t.ports, routes)
+	t.left, t.leftNow = t.leftNow, t.left[:0]
+	slices.Sort(t.left)
 	for i := range m.Flows() {
 		key := m.Key(i)
 		n, known := t.flows.FindHinted(key, m.Hash(i), m.ID(i))
 		if !known {
 			if m.Place(i) >= end {
 				t.stats.Untracked++
+				t.leftNow = append(t.leftNow, m.Hash(i))
 				continue
 			}
 			n, _ = t.flows.FindOrAdd(key, m.Hash(i))
@@ -132,7 +140,11 @@ func (t *Tracker) ObservePart(m *paths.Map, end uint32) (events []Event) {
 		}
 		fl := &t.flowlets[n]
 		fl.lastSlot = m.Slot
-		t.addSlot(fl, m, i, key, m.Path(i, t.ports, routes).Hops)
+		path := m.Path(i, t.ports, routes).Hops
+		if !known && !t.silentBefore(path, m.Hash(i), m.Slot) {
+			t.restart(fl, m.Slot)
+		}
+		t.addSlot(fl, m, i, key, path)
 		events = t.earlyLosses(events, fl, key, m.Slot)
 	}
 	kept := t.active[:0]

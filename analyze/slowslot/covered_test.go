@@ -39,6 +39,9 @@ func (c covered) count(r *slowslot.Result) {
 	}
 	c["microburst"] += len(r.Spikes)
 	c["periodic sender"] += len(r.Rhythms)
+	if r.Stats.Restarted > 0 {
+		c["restarted accounts"]++
+	}
 	if r.Untracked > 0 && r.Stats.Untracked > 0 {
 		c["limits reached"]++
 	}
@@ -48,6 +51,7 @@ func (c covered) check(t *testing.T) {
 	for _, name := range []string{
 		"loop", "black hole", "silent link", "wrong route", "suspected", "loss", "loss over the whole path", "early loss",
 		"path with a loop", "link, none", "link, scattered", "link, selective", "imbalance by hash", "imbalance by burst", "microburst", "periodic sender", "limits reached",
+		"restarted accounts",
 	} {
 		if c[name] == 0 {
 			t.Errorf("no %s in all slots: the comparison does not cover it", name)

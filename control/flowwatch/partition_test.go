@@ -46,6 +46,7 @@ func (a *analyses) resultOf(slot int64, r slowslot.Report, window bool) (out slo
 		out.Stats.Flowlets += l.Flowlets
 		out.Stats.Uncertain += l.Uncertain
 		out.Stats.Untracked += l.Untracked
+		out.Stats.Restarted += l.Restarted
 	}
 	for f := range s.Flows() {
 		one := slowslot.Record{Flow: f.Key.String()}

@@ -13,6 +13,7 @@ type flowlet struct {
 	firstSlot int64 // its first slot
 	exact     bool  // every counter so far was
 	hops      []hop // in the order in which they were first seen
+	restarted bool  // its packets may have been on their way before firstSlot
 }
 
 // hop holds the counters of a flowlet at one switch.
@@ -24,6 +25,10 @@ type hop struct {
 	packets uint64
 
 	last uint64 // of packets, those of the newest slot
+	// Of a restarted flowlet: packets of firstSlot, and the history of the slots after it:
+	// what the hop and those after it had counted at the end of each.
+	first   uint64
+	history []counted
 	// reported is the number of losses already reported between here and the next hops.
 	reported uint64
 	// provenLost: in every slot so far it was proven that no packet passed further.
@@ -44,17 +49,25 @@ type hop struct {
 // packets later hops lacked.
 type slotEnd struct{ packets, missing uint64 }
 
+// counted is what a hop and the hops after it counted since firstSlot, and the latter in
+// the newest slot.
+type counted struct{ packets, after, newest uint64 }
+
 // maxDated bounds the slots over which a loss is dated; a longer span of
 // continuous traffic is dated by its last ones.
 const maxDated = 64
 
 // addSlot adds the flow's counters of a map and reports whether the flow was
 // seen. since is the slot from which on each switch has reported everything.
-func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
+func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64, stats *Stats) bool {
+	trail := m.FlowPath(key, routes)
+	if !fl.exact && len(trail.Hops) > 0 {
+		*fl = flowlet{firstSlot: m.Slot, exact: true, restarted: true}
+		stats.Restarted++
+	}
 	for i := range fl.hops {
 		fl.hops[i].last = 0
 	}
-	trail := m.FlowPath(key, routes)
 	for n, s := range trail.Hops {
 		if !s.Exact {
 			fl.exact = false
@@ -64,13 +77,16 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 			i = len(fl.hops)
 			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, provenLost: true})
 			// Packets it did not report before would seem lost upstream of it.
-			if from, whole := since[s.Switch]; m.Slot > fl.firstSlot && (!whole || from > fl.firstSlot) {
+			if m.Slot > fl.firstSlot && (fl.restarted || !wholeBefore(since, s.Switch, fl.firstSlot)) {
 				fl.exact = false
 			}
 		}
 		h := &fl.hops[i]
 		h.last = s.Packets
 		h.packets += s.Packets
+		if fl.restarted && (h.in != 0 && s.In != 0 && h.in != s.In || h.out != 0 && s.Out != 0 && h.out != s.Out) {
+			fl.exact = false // another path
+		}
 		if s.Out != 0 && h.out != s.Out {
 			h.moved = h.moved || h.out != 0
 			h.out = s.Out
@@ -85,6 +101,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 			fl.exact = false
 		}
 	}
+	fl.remember(m.Slot)
 	for i := range fl.hops {
 		h := &fl.hops[i]
 		h.noteMissing(m.Slot, fl.downstreamPackets(i))
@@ -179,6 +196,49 @@ func (h *hop) noteMissing(slot int64, after uint64) {
 	h.unreported = append(h.unreported, slotEnd{h.packets, h.packets - after})
 }
 
+// remember adds a slot to the history of a restarted flowlet. Packets of the first slot are
+// not compared.
+func (fl *flowlet) remember(slot int64) {
+	if !fl.restarted {
+		return
+	}
+	for i := range fl.hops {
+		h := &fl.hops[i]
+		var newest uint64
+		for j := range fl.hops {
+			if fl.hops[j].comesAfter(h) {
+				newest += fl.hops[j].last
+			}
+		}
+		if fl.exact || slot == fl.firstSlot {
+			h.history = append(h.history, counted{h.packets, fl.downstreamPackets(i), newest})
+		}
+	}
+	if slot == fl.firstSlot {
+		for i := range fl.hops {
+			h := &fl.hops[i]
+			h.first, h.packets, h.last = h.packets, 0, 0
+			h.history = []counted{{after: h.history[0].newest, newest: h.history[0].newest}}
+		}
+	}
+}
+
+// surplus is how many packets may seem lost after a hop of a restarted flowlet: the later
+// hops may have counted them before its first slot. They did not, if at the end of some slot
+// all but fewer had been counted there by the end of the slot before.
+func (h *hop) surplus() uint64 {
+	if len(h.history) == 0 {
+		return 0
+	}
+	least := h.history[0].newest
+	for _, c := range h.history[1:] {
+		if earlier := c.after - c.newest; earlier <= c.packets {
+			least = min(least, c.packets-earlier)
+		}
+	}
+	return least
+}
+
 // forgetSlots makes the n-th slot since clean the clean one.
 func (h *hop) forgetSlots(n int) {
 	if n > 0 {
@@ -190,9 +250,22 @@ func (h *hop) forgetSlots(n int) {
 // reportLoss adds lost packets to the reported ones. It returns the slots in which
 // they passed the hop, and how many packets did so from the first of these slots on.
 // The earliest losses are reported first: these are from after the last slot at whose
-// end no more were missing than had been reported, and until as many were missing
-// as are reported now.
+// end no more were missing than had been reported, or may seem so, and until as many
+// were missing as are reported now.
 func (h *hop) reportLoss(lost uint64) (first, last int64, sent uint64) {
+	before, now := h.reported+h.surplus(), h.reported+h.surplus()+lost
+	first, sent = h.clean+1, h.packets-h.sent
+	for i, end := range h.unreported {
+		if end.missing <= before {
+			first, sent = h.clean+int64(i)+2, h.packets-end.packets
+		}
+	}
+	last = first
+	for i, end := range h.unreported {
+		if end.missing < now {
+			last = max(first, h.clean+int64(i)+2)
+		}
+	}
 	resolved := 0
 	for i, end := range h.unreported {
 		if end.missing <= h.reported {
@@ -200,20 +273,12 @@ func (h *hop) reportLoss(lost uint64) (first, last int64, sent uint64) {
 		}
 	}
 	h.forgetSlots(resolved)
-	none := h.reported == 0
-	h.reported += lost
-	first = h.clean + 1
-	last = first
-	for i, end := range h.unreported {
-		if end.missing < h.reported {
-			last = first + int64(i) + 1
-		}
-	}
-	if none {
+	if h.reported == 0 {
 		h.firstLoss, h.lastLoss = first, last
 	}
+	h.reported += lost
 	h.firstLoss, h.lastLoss = min(h.firstLoss, first), max(h.lastLoss, last)
-	return first, last, h.packets - h.sent
+	return first, last, sent
 }
 
 // earlyLosses reports losses of a flowlet that continues. Packets that a hop
@@ -224,25 +289,28 @@ func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.isLastHop(i) || h.moved || h.packets-h.last <= fl.downstreamPackets(i)+h.reported {
+		if fl.isLastHop(i) || h.moved || h.packets-h.last <= fl.downstreamPackets(i)+h.reported+h.surplus() {
 			continue
 		}
-		events = append(events, fl.lossEvent(i, key, h.packets-h.last-fl.downstreamPackets(i)-h.reported, slot, false))
+		events = append(events, fl.lossEvent(i, key, h.packets-h.last-fl.downstreamPackets(i)-h.reported-h.surplus(), slot, false))
 	}
 	return events
 }
 
 // finalLosses reports the losses of an ended flowlet that were not reported yet.
 func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []Event {
+	if fl.ambiguous() && fl.restarted {
+		return events
+	}
 	if fl.ambiguous() {
 		return fl.wholePathLoss(events, key, slot)
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.isLastHop(i) && !h.provenLost || h.packets <= fl.downstreamPackets(i)+h.reported {
+		if fl.isLastHop(i) && !h.provenLost || h.packets <= fl.downstreamPackets(i)+h.reported+h.surplus() {
 			continue
 		}
-		events = append(events, fl.lossEvent(i, key, h.packets-fl.downstreamPackets(i)-h.reported, slot, true))
+		events = append(events, fl.lossEvent(i, key, h.packets-fl.downstreamPackets(i)-h.reported-h.surplus(), slot, true))
 	}
 	return events
 }
@@ -252,7 +320,7 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 // counters correspond is not known, and their difference is not a loss.
 func (fl *flowlet) ambiguous() bool {
 	for i := range fl.hops {
-		if fl.downstreamPackets(i) > fl.hops[i].packets {
+		if fl.downstreamPackets(i) > fl.hops[i].packets+fl.hops[i].first {
 			return true
 		}
 	}

@@ -47,7 +47,7 @@ func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.isLastHop(i) && !h.provenLost || h.moved {
+		if fl.isLastHop(i) && !h.provenLost || h.moved || h.packets == 0 {
 			continue
 		}
 		s := fl.segment(i)

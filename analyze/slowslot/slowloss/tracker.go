@@ -19,7 +19,8 @@ type Tracker struct {
 	stats Stats
 	// since is the slot from which on a switch has reported everything, without a gap.
 	since map[model.NodeID]int64
-	last  int64 // slot that was observed last
+	last  int64                  // slot that was observed last
+	left  map[model.FlowKey]bool // not tracked in the slot before
 }
 
 // NewTracker returns a tracker without flowlets.
@@ -44,18 +45,29 @@ func (t *Tracker) Stats() Stats { return t.stats }
 func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	routes := t.cfg.Intent.At(m.Start())
 	t.noteCompleteSwitches(m, routes.Fabric())
-	for key := range m.All() {
+	left := map[model.FlowKey]bool{}
+	for key, sightings := range m.All() {
 		if t.flows[key] != nil {
 			continue
 		}
 		if len(t.flows) >= t.cfg.MaxFlows {
 			t.stats.Untracked++
+			left[key] = true
 			continue
 		}
-		t.flows[key] = &flowlet{firstSlot: m.Slot, exact: true}
+		// Packets of a flow that may have been there before may be on their way.
+		restarted := t.left[key]
+		for _, s := range sightings {
+			restarted = restarted || !wholeBefore(t.since, s.Switch, m.Slot)
+		}
+		t.flows[key] = &flowlet{firstSlot: m.Slot, exact: true, restarted: restarted}
+		if restarted {
+			t.stats.Restarted++
+		}
 	}
+	t.left = left
 	for key, fl := range t.flows {
-		seen := fl.addSlot(m, key, routes, t.since)
+		seen := fl.addSlot(m, key, routes, t.since, &t.stats)
 		if seen {
 			events = fl.earlyLosses(events, key, m.Slot)
 			continue
@@ -90,4 +102,11 @@ func (t *Tracker) noteCompleteSwitches(m *paths.Map, f *topo.Fabric) {
 			t.since[sw] = m.Slot
 		}
 	}
+}
+
+// wholeBefore reports whether a switch has reported everything since before a slot. There
+// is nothing before slot 0.
+func wholeBefore(since map[model.NodeID]int64, sw model.NodeID, slot int64) bool {
+	from, whole := since[sw]
+	return whole && (from < slot || from == 0)
 }
