@@ -132,7 +132,7 @@ func (t *Traffic) Run(ctx context.Context) {
 }
 
 // Flows rest, as those of applications do: how many slots they send for, and how many they
-// rest. Losses of a flow of which a report was lost are known again after a rest.
+// rest. At a rest nothing is in flight, so that even one lost packet is known.
 const (
 	sendSlots = 20
 	restSlots = 3
