@@ -15,7 +15,7 @@ type flowlet struct {
 	count     uint16 // of hops
 	class     uint8  // of the hops' array
 	exact     bool   // every counter so far was
-	// restarted: its packets may have been on their way when it began, at firstSlot, which
+	// restarted: its packets may have been in flight when it began, at firstSlot, which
 	// is not counted itself. See restart.go.
 	restarted bool
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // After a slot whose counters are not all known, the accounts of a flowlet begin again,
-// though its packets are on their way. Say that a hop counted U(s) packets in slot s, and
+// though its packets are in flight. Say that a hop counted U(s) packets in slot s, and
 // those after it D(s). By the clocks, a packet of slot s is counted next in slot s-1, s or
 // s+1. So after the first slot r, D may have up to U(r) packets more than belong to the
 // hop's packets since r (carried), and it may lack some that it had counted before: D(r)
@@ -32,7 +32,7 @@ func (t *Tracker) restart(fl *flowlet, slot int64) {
 	t.stats.Restarted++
 }
 
-// silentBefore reports whether it is known that a flow's packets were not on their way when
+// silentBefore reports whether it is known that a flow's packets were not in flight when
 // a slot began. Nothing is before slot 0.
 func (t *Tracker) silentBefore(path []paths.Sighting, hash uint64, slot int64) bool {
 	for i := range path {

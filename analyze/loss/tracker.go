@@ -31,7 +31,7 @@ type Stats struct {
 	Flowlets  uint64 // evaluated to their end
 	Uncertain uint64 // ended with a counter that was not exact: its losses since are not reported
 	Untracked uint64 // beyond Config.MaxFlows
-	Restarted uint64 // begun, or begun again, when packets may have been on their way
+	Restarted uint64 // begun, or begun again, when packets may have been in flight
 }
 
 // Tracker tracks flowlets through successive maps. It needs packets to get from

@@ -94,7 +94,8 @@ scenario FILE in the simulator and ask it:
   weft flows                    flows with paths, rates and losses
   weft ports                    queue depth, latency and load of every port
   weft trace                    paths of packets that were dropped or looped
-  weft diagnose                 why a flow is slow
+  weft why                      why a flow or a host is slow, from all that is known
+  weft diagnose                 ask the switches why a flow is slow
   weft probe                    active probes: which packets are dropped, where, why
   weft counter                  link load, latency and custom counters
   weft debug                    mark packets, so that every switch mirrors them
@@ -138,6 +139,7 @@ input, 3 the command succeeded and found a fault.`,
 		a.topCommand(),
 		a.healthCommand(),
 		a.diagnoseCommand(),
+		a.whyCommand(),
 		a.probeCommand(),
 		a.portsCommand(),
 		a.flowLatencyCommand(),

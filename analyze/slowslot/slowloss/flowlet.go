@@ -13,7 +13,7 @@ type flowlet struct {
 	firstSlot int64 // its first slot
 	exact     bool  // every counter so far was
 	hops      []hop // in the order in which they were first seen
-	restarted bool  // its packets may have been on their way before firstSlot
+	restarted bool  // its packets may have been in flight before firstSlot
 }
 
 // hop holds the counters of a flowlet at one switch.

@@ -55,7 +55,7 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 			left[key] = true
 			continue
 		}
-		// Packets of a flow that may have been there before may be on their way.
+		// Packets of a flow that may have been there before may be in flight.
 		restarted := t.left[key]
 		for _, s := range sightings {
 			restarted = restarted || !wholeBefore(t.since, s.Switch, m.Slot)
