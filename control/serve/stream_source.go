@@ -66,6 +66,7 @@ func (f *streamSource) key(list dta.ListID, data []byte) uint64 {
 func (f *streamSource) poll(to func(at model.Time, list dta.ListID, data []byte)) {
 	// That a stream has ended, or cannot be read, does not end the service.
 	_, _ = f.sub.Poll(func(m stream.Message) { to(m.At, dta.ListID(m.Kind), m.Data) })
+	_ = f.sub.Ack()
 }
 
 func (f *streamSource) close() error { return f.sub.Close() }

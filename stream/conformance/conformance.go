@@ -1,9 +1,10 @@
 // Package conformance is the test suite of every stream: published messages are
-// read once and in the order of their partition, lost ones are counted with the
-// reason, and closing loses nothing.
+// read in the order of their partition until they are acknowledged, lost ones are
+// counted with the reason, and closing loses nothing. It tests leases, too.
 package conformance
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,7 +22,9 @@ import (
 // Stream is the interface under test.
 type Stream interface {
 	Publish(key uint64, m stream.Message) error
+	Flush(ctx context.Context) error
 	Subscribe(partitions ...int) (stream.Subscription, error)
+	Takeover(partitions ...int) (stream.Subscription, error)
 	Partitions() int
 	Stats() stream.Stats
 	Close() error
@@ -44,12 +47,47 @@ func Test(t *testing.T, open Open) {
 	t.Run("one reader of a partition", func(t *testing.T) { readers(t, open) })
 	t.Run("end", func(t *testing.T) { end(t, open) })
 	t.Run("copies", func(t *testing.T) { copies(t, open) })
+	t.Run("unacknowledged messages are read again", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { acknowledge(rt, open) }) })
+	t.Run("takeover", func(t *testing.T) { takeover(t, open) })
+	t.Run("an ID once", func(t *testing.T) { once(t, open) })
+	t.Run("unacknowledged messages are bounded", func(t *testing.T) { bounded(t, open) })
 }
 
 func must(t TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v", err)
+	}
+}
+
+// patience is how long a test waits for a message that must come.
+const patience = time.Minute
+
+// read polls until n messages have come, and all there are if the stream is closed.
+func read(t TB, sub stream.Subscription, n int, closed bool, take func(m stream.Message)) {
+	t.Helper()
+	got := 0
+	for end := time.Now().Add(patience); ; {
+		more, err := sub.Poll(take)
+		if got += more; errors.Is(err, stream.ErrEnded) {
+			if !closed {
+				t.Fatalf("a stream that is open has ended")
+			}
+			break
+		}
+		must(t, err)
+		if got > n || got == n && !closed {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d messages within %v, closed %v; want %d", got, patience, closed, n)
+		}
+		if more == 0 {
+			time.Sleep(100 * time.Microsecond) // a broker needs the core
+		}
+	}
+	if got != n {
+		t.Fatalf("%d messages read; want the %d that wait", got, n)
 	}
 }
 
@@ -60,26 +98,28 @@ func reference(t *rapid.T, open Open) {
 	n := rapid.IntRange(1, 5).Draw(t, "partitions")
 	s, err := open(n, 512)
 	must(t, err)
+	defer s.Close() //nolint:errcheck // closed twice
 	sub, err := s.Subscribe()
 	must(t, err)
+	defer sub.Close()              //nolint:errcheck // the stream goes, too
 	lists := map[uint64][]string{} // by key: accepted and unread messages
-	waiting, want := uint64(0), stream.Stats{}
+	waiting, want := 0, stream.Stats{}
 	closed := false
 	poll := func() {
-		got, err := sub.Poll(func(m stream.Message) {
+		read(t, sub, waiting, closed, func(m stream.Message) {
 			key := binary.LittleEndian.Uint64(m.Data)
 			if len(lists[key]) == 0 || lists[key][0] != describe(m) {
 				t.Fatalf("key %d: read %s; want the first of %v", key, describe(m), lists[key])
 			}
+			if m.Position.Partition != int(key)%n {
+				t.Fatalf("key %d is in partition %d of %d", key, m.Position.Partition, n)
+			}
 			lists[key] = lists[key][1:]
 		})
-		if uint64(got) != waiting {
-			t.Fatalf("%d messages read; want all %d that wait", got, waiting)
-		}
-		if errors.Is(err, stream.ErrEnded) != closed || err != nil && !closed {
-			t.Fatalf("Poll = %v; closed %v", err, closed)
-		}
-		want.Delivered += waiting
+		must(t, sub.Ack())
+		must(t, s.Flush(context.Background())) // the publisher knows that its buffer is empty
+		want.Read += uint64(waiting)
+		want.Acknowledged += uint64(waiting)
 		waiting = 0
 	}
 	for i := range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -111,12 +151,23 @@ func reference(t *rapid.T, open Open) {
 				t.Fatalf("Publish of %d bytes = %v; closed %v, %d wait", size, err, closed, waiting)
 			}
 		}
-		want.Waiting = waiting
-		if got := s.Stats(); got != want {
-			t.Fatalf("stats %+v; want %+v", got, want)
-		}
+		checkStats(t, s.Stats(), want)
 	}
 	poll()
+	checkStats(t, s.Stats(), want)
+}
+
+// checkStats compares what does not depend on when a message is passed on, and checks
+// the invariant.
+func checkStats(t TB, got, want stream.Stats) {
+	t.Helper()
+	if sum := got.Delivered + got.Waiting + got.Full + got.TooLarge + got.Closed + got.Duplicate; sum != got.Published {
+		t.Fatalf("stats %+v: the sum is %d; want %d, as published", got, sum, got.Published)
+	}
+	want.Delivered, want.Waiting = got.Delivered, got.Waiting
+	if got != want {
+		t.Fatalf("stats %+v; want %+v", got, want)
+	}
 }
 
 func describe(m stream.Message) string { return fmt.Sprint(m.At, m.Kind, len(m.Data)) }
@@ -147,8 +198,8 @@ func many(t *testing.T, open Open) {
 		publisher uint32
 		key       uint64
 	}
-	last, read := map[line]model.Time{}, 0
-	for end := time.Now().Add(time.Minute); ; {
+	last, all := map[line]model.Time{}, 0
+	for end := time.Now().Add(patience); ; {
 		n, err := sub.Poll(func(m stream.Message) {
 			at := line{m.Kind, binary.LittleEndian.Uint64(m.Data)}
 			if before, known := last[at]; known && before >= m.At {
@@ -156,21 +207,22 @@ func many(t *testing.T, open Open) {
 			}
 			last[at] = m.At
 		})
-		if read += n; errors.Is(err, stream.ErrEnded) {
+		if all += n; errors.Is(err, stream.ErrEnded) {
 			break
 		}
 		must(t, err)
+		must(t, sub.Ack())
 		if time.Now().After(end) {
 			t.Fatal("no end within a minute")
 		}
 	}
-	sum := read
+	sum := all
 	for _, n := range lost {
 		sum += n
 	}
 	st := s.Stats()
-	if sum != publishers*each || st.Delivered != uint64(read) || st.Full != uint64(publishers*each-read) || st.Published != publishers*each {
-		t.Errorf("%d read, %v lost, %+v; want %d in all", read, lost, st, publishers*each)
+	if sum != publishers*each || st.Delivered != uint64(all) || st.Full != uint64(publishers*each-all) || st.Published != publishers*each {
+		t.Errorf("%d read, %v lost, %+v; want %d in all", all, lost, st, publishers*each)
 	}
 }
 
@@ -181,7 +233,7 @@ func readers(t *testing.T, open Open) {
 	one, err := s.Subscribe(0, 2)
 	must(t, err)
 	if _, err := s.Subscribe(2); !errors.Is(err, stream.ErrHasReader) {
-		t.Errorf("a second reader of partition 2: %v; want ErrTaken", err)
+		t.Errorf("a second reader of partition 2: %v; want ErrHasReader", err)
 	}
 	if _, err := s.Subscribe(4); err == nil {
 		t.Error("a reader of partition 4 of 0 to 3")
@@ -193,11 +245,8 @@ func readers(t *testing.T, open Open) {
 	}
 	var seen []model.Time
 	for _, sub := range []stream.Subscription{one, other} {
-		n, err := sub.Poll(func(m stream.Message) { seen = append(seen, m.At) })
-		must(t, err)
-		if n == 0 {
-			t.Error("a reader of half of the partitions gets nothing of 40 keys")
-		}
+		read(t, sub, 20, false, func(m stream.Message) { seen = append(seen, m.At) })
+		must(t, sub.Ack())
 	}
 	slices.Sort(seen)
 	if len(slices.Compact(seen)) != 40 {
@@ -207,9 +256,7 @@ func readers(t *testing.T, open Open) {
 	must(t, one.Close())
 	again, err := s.Subscribe(0, 2)
 	must(t, err)
-	if n, _ := again.Poll(func(stream.Message) {}); n != 1 {
-		t.Errorf("the next reader gets %d messages; want the unread one", n)
-	}
+	read(t, again, 1, false, func(stream.Message) {})
 }
 
 // end checks that Close loses no accepted message.
@@ -226,15 +273,7 @@ func end(t *testing.T, open Open) {
 	}
 	sub, err := s.Subscribe()
 	must(t, err)
-	read := 0
-	for err = nil; !errors.Is(err, stream.ErrEnded); {
-		var n int
-		n, err = sub.Poll(func(stream.Message) {})
-		read += n
-	}
-	if read != 10 {
-		t.Errorf("%d messages after the end; want 10", read)
-	}
+	read(t, sub, 10, true, func(stream.Message) {})
 }
 
 // copies checks that Publish copies messages.
@@ -246,20 +285,17 @@ func copies(t *testing.T, open Open) {
 	data := []byte("first")
 	must(t, s.Publish(0, stream.Message{Data: data}))
 	copy(data, "xxxxx")
-	_, err = sub.Poll(func(m stream.Message) {
+	read(t, sub, 1, false, func(m stream.Message) {
 		if string(m.Data) != "first" {
 			t.Errorf("read %q; want what was published", m.Data)
 		}
 		// A reader may publish.
 		must(t, s.Publish(0, stream.Message{Data: append(m.Data, "second"...)}))
 	})
-	must(t, err)
-	n, _ := sub.Poll(func(m stream.Message) {
+	must(t, sub.Ack())
+	read(t, sub, 1, false, func(m stream.Message) {
 		if string(m.Data) != "firstsecond" {
 			t.Errorf("read %q", m.Data)
 		}
 	})
-	if n != 1 {
-		t.Errorf("%d messages; want the one that the reader published", n)
-	}
 }

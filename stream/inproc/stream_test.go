@@ -31,6 +31,7 @@ func TestAllocatesNothing(t *testing.T) {
 			_ = s.Publish(key, stream.Message{Data: data})
 		}
 		_, _ = sub.Poll(take)
+		_ = sub.Ack()
 	}
 	turn()
 	turn() // both runs of each partition have their memory
@@ -62,6 +63,7 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		if n++; s.Publish(n, stream.Message{Data: data}) != nil || n%256 == 0 {
 			_, _ = sub.Poll(take)
+			_ = sub.Ack()
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmsg/s")
@@ -82,4 +84,9 @@ func BenchmarkChannel(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmsg/s")
+}
+
+func TestLeasesConform(t *testing.T) {
+	l := NewLeases()
+	conformance.TestLeases(t, func() stream.Leases { return l })
 }
