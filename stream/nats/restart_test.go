@@ -82,7 +82,7 @@ func (p *process) kill() {
 // TestBrokerIsKilled kills the broker while messages are published, read and
 // acknowledged: none that was accepted is lost, and each is read once and in order.
 func TestBrokerIsKilled(t *testing.T) {
-	const kills, each, partitions = 4, 300, 3
+	const kills, each, partitions = 3, 300, 3
 	p := startProcess(t)
 	conn := connect(t, p.url)
 	cfg := testConfig(partitions, model.MiB)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // fewerChecks is how often rapid tests a property, unless it was set: each check makes a
 // stream on the broker's disk.
-const fewerChecks = "20"
+const fewerChecks = "12"
 
 func run(m *testing.M) int {
 	flag.Parse()
