@@ -15,6 +15,10 @@ type jointSolver struct {
 	// switch has it for certain.
 	guess []float64
 	have  []bool
+
+	// smallDifferences says that counts of a flow differ by few units between
+	// switches, as packets do and bytes do not.
+	smallDifferences bool
 }
 
 // learnCount adopts a count that one switch has.
@@ -31,28 +35,16 @@ func (j *jointSolver) solve() {
 			j.distrustInconsistent()
 		}
 		j.leastSquares()
-		for progress := true; progress; {
+		if j.refineAll() {
+			break
+		}
+		if guesses == 0 && j.smallDifferences {
 			parallelFor(j.workers, len(j.systems), func(i int) {
 				if s := j.systems[i]; !s.solved {
-					s.refine(j.guess, j.have)
+					s.solveByBelief(j.guess)
 				}
 			})
-			progress = false
-			left := 0
-			for _, s := range j.systems {
-				if !s.solved {
-					left++
-					continue
-				}
-				for flow, id := range s.ids {
-					if !j.have[id] {
-						j.learnCount(id, s.values[flow])
-						progress = true
-					}
-				}
-			}
-			if left == 0 {
-				guesses = maxGuesses
+			if j.refineAll() {
 				break
 			}
 		}
@@ -61,6 +53,34 @@ func (j *jointSolver) solve() {
 		j.guess[id] = math.Round(v)
 	}
 	parallelFor(j.workers, len(j.systems), func(i int) { j.systems[i].publish() })
+}
+
+// refineAll refines until no further switch is solved; what one has learnt may
+// help others. It reports whether all are solved.
+func (j *jointSolver) refineAll() bool {
+	for {
+		parallelFor(j.workers, len(j.systems), func(i int) {
+			if s := j.systems[i]; !s.solved {
+				s.refine(j.guess, j.have)
+			}
+		})
+		progress, all := false, true
+		for _, s := range j.systems {
+			if !s.solved {
+				all = false
+				continue
+			}
+			for flow, id := range s.ids {
+				if !j.have[id] {
+					j.learnCount(id, s.values[flow])
+					progress = true
+				}
+			}
+		}
+		if all || !progress {
+			return all
+		}
+	}
 }
 
 // distrustInconsistent excludes the cells that this guess does not explain from

@@ -71,7 +71,7 @@ func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *
 ) []float64 {
 	j := &jointSolver{
 		workers: n.Workers, guess: make([]float64, len(n.flows.keys)),
-		have: make([]bool, len(n.flows.keys)),
+		have: make([]bool, len(n.flows.keys)), smallDifferences: packets == nil,
 	}
 	for i, a := range answers {
 		c := of(a)

@@ -13,11 +13,18 @@ import (
 // a cell. That makes refine fail, or try again, but never makes a wrong result:
 // the cells alone decide.
 func (s *system) refine(guess []float64, have []bool) {
-	rest := slices.Clone(s.left)
 	for flow, id := range s.ids {
 		if s.values[flow] == 0 || have[id] {
 			s.values[flow] = uint64(int64(math.Round(max(0, guess[id]))))
 		}
+	}
+	s.search(s.residuals())
+}
+
+// residuals returns what the values leave of each usable cell.
+func (s *system) residuals() []uint64 {
+	rest := slices.Clone(s.left)
+	for flow := range s.ids {
 		for _, c := range s.cellsOf(uint32(flow)) {
 			rest[c] -= s.values[flow]
 		}
@@ -27,6 +34,11 @@ func (s *system) refine(guess []float64, have []bool) {
 			rest[c] = 0
 		}
 	}
+	return rest
+}
+
+// search changes values until no cell has a residual, as far as it can.
+func (s *system) search(rest []uint64) {
 	for uneven := s.nonzeroCells(rest); uneven > 0; {
 		s.flip(rest)
 		s.peelDifferences(rest)

@@ -109,7 +109,7 @@ func rescan(r *recorded, arrived func(cell int) bool) map[model.FlowKey]bool {
 }
 
 // checkRecords holds every record against the truth.
-func checkRecords(t *rapid.T, r *recorded, d *Decoded) {
+func checkRecords(t interface{ Fatalf(string, ...any) }, r *recorded, d *Decoded) {
 	seen := map[model.FlowKey]bool{}
 	unexplained, inserted := r.header.Counts.Packets, uint32(0)
 	for _, rec := range d.Records {

@@ -15,6 +15,7 @@ func Claims() []claim.Claim {
 		memoryRange,
 		memoryRangeNet,
 		moreFlows,
+		counterDecode,
 		decodeTime,
 		growth,
 		routing,

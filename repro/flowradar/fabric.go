@@ -27,6 +27,9 @@ type load struct {
 	switches []model.NodeID
 	flows    []flow
 	at       [][]int32 // by switch: its flows, as indexes of flows
+
+	inFlight  uint64 // percentage of a switch's flows that have a packet more or less there
+	unrelated bool   // a flow's packets at one switch have nothing to do with those at another
 }
 
 // newLoad makes flows such that each switch of a k-ary fat-tree has perSwitch;
@@ -41,7 +44,7 @@ func newLoad(k, perSwitch int, rng *rand.Rand) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &load{routes: routes, switches: fabric.Switches()}
+	l := &load{routes: routes, switches: fabric.Switches(), inFlight: usuallyInFlight}
 	l.at = make([][]int32, len(l.switches))
 	// A ToR has flows to and from (k-1)·k/2 others.
 	paths := k * k / 4

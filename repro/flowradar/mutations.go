@@ -13,6 +13,9 @@ var (
 	neighbours = claim.Mutation{
 		Name: "neighbours", Removes: "every flowset is decoded alone, without those of its neighbours",
 	}
+	similarCounters = claim.Mutation{
+		Name: "neighbours' counters", Removes: "a flow's packets at one switch say nothing about those at its neighbours",
+	}
 	routeKnowledge = claim.Mutation{
 		Name: "routes", Removes: "the decoder asks all neighbours, as if it knew no routes",
 	}

@@ -30,6 +30,7 @@ type netRun struct {
 	flowsets  int // to evaluate at least
 	geometry  sketch.Geometry
 	options   flows.Options
+	inFlight  uint64 // percentage of a switch's flows that differ there; 0: as usual
 }
 
 // netDecode decodes fabrics without knowledge of routes, until it has evaluated
@@ -42,6 +43,10 @@ func netDecode(ctx context.Context, o claim.Options, run netRun, report func(don
 		if err != nil {
 			return r, err
 		}
+		if run.inFlight > 0 {
+			l.inFlight = run.inFlight
+		}
+		l.unrelated = o.Without(similarCounters)
 		s, err := l.encode(ctx, run.geometry, rng.Uint64())
 		if err != nil {
 			return r, err

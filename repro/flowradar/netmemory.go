@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/repro/claim"
@@ -64,7 +63,7 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 		row := []string{"not decoded", "", ""}
 		decoded := "not decoded with --quick"
 		if size.flowsets > 0 {
-			r, err := netDecode(ctx, o, netRun{size.k, size.flows, size.flowsets, plan.Geometry, flows.Options{}},
+			r, err := netDecode(ctx, o, netRun{k: size.k, perSwitch: size.flows, flowsets: size.flowsets, geometry: plan.Geometry},
 				func(done float64) {
 					o.Report((float64(i)+done)/float64(len(sizes)),
 						fmt.Sprintf("fabrics with %d flows per switch", size.flows))
@@ -145,7 +144,7 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 		best := 0.0
 		for j, factor := range size.more {
 			n := int(float64(size.expected) * factor)
-			r, err := netDecode(ctx, o, netRun{8, n, o.Pick(1000, 80), g, flows.Options{}}, func(done float64) {
+			r, err := netDecode(ctx, o, netRun{k: 8, perSwitch: n, flowsets: o.Pick(1000, 80), geometry: g}, func(done float64) {
 				o.Report((float64(i)+(float64(j)+done)/float64(len(size.more)))/float64(len(sizes)),
 					fmt.Sprintf("%d flows", n))
 			})

@@ -60,7 +60,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 			took, ok, err = timeSingle(ctx, o, s.flows)
 		} else {
 			var r netRate
-			r, err = netDecode(ctx, o, netRun{k, s.flows, 1, g, flows.Options{Workers: 1, FlowsOnly: s.alone}},
+			r, err = netDecode(ctx, o, netRun{k: k, perSwitch: s.flows, flowsets: 1, geometry: g, options: flows.Options{Workers: 1, FlowsOnly: s.alone}},
 				func(float64) {})
 			took, ok = r.cpu, r.counts
 			if s.alone {

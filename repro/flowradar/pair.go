@@ -126,7 +126,7 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 	g := plan.Geometry
 	g.TableCells = (dleftBytes - g.FilterBits/8) / uint32(prototypeLayout.Size()) / uint32(g.Tables)
 	k, flowsets := o.Pick(8, 4), o.Pick(1000, 20)
-	r, err := netDecode(ctx, o, netRun{k, n, flowsets, g, flows.Options{FlowsOnly: true}},
+	r, err := netDecode(ctx, o, netRun{k: k, perSwitch: n, flowsets: flowsets, geometry: g, options: flows.Options{FlowsOnly: true}},
 		func(done float64) { o.Report(done, "decoding fabrics") })
 	if err != nil {
 		return claim.Result{}, err

@@ -46,7 +46,7 @@ func (l *load) encode(ctx context.Context, g sketch.Geometry, seed uint64) (*slo
 func (l *load) switchSet(i int, g sketch.Geometry, seed uint64) (*flows.Flowset, contents, error) {
 	return countedFlowset(l.switches[i], g, seed, func(yield func(*model.FlowKey, uint32) bool) {
 		for _, at := range l.at[i] {
-			if f := &l.flows[at]; !yield(&f.key, f.packetsAt(i)) {
+			if f := &l.flows[at]; !yield(&f.key, l.packetsAt(f, i)) {
 				return
 			}
 		}
@@ -86,17 +86,23 @@ func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64,
 	return fs, want, err
 }
 
-// packetsAt returns how many packets of the flow a switch counted in the slot. One
-// flow in 50 has a packet more or less than at other switches: it was in flight
-// when the slot started or ended.
-func (f *flow) packetsAt(sw int) uint32 {
-	switch digestOf(f.key.Hash(0), uint64(sw)) % 100 {
-	case 0:
-		return f.packets + 1
-	case 1:
-		return max(f.packets-1, 1)
+// usuallyInFlight is the percentage of flows at a switch that have a packet more or less
+// than at other switches, because it was in flight when the slot started or ended.
+const usuallyInFlight = 2
+
+// packetsAt returns how many packets of a flow a switch counted in the slot.
+func (l *load) packetsAt(f *flow, sw int) uint32 {
+	d := digestOf(f.key.Hash(0), uint64(sw))
+	if l.unrelated {
+		return 1 + uint32(d%8)
 	}
-	return f.packets
+	switch d %= 200; {
+	case d >= 2*l.inFlight:
+		return f.packets
+	case d < l.inFlight && f.packets > 1:
+		return f.packets - 1
+	}
+	return f.packets + 1 // a flow without packets would not be in the flowset
 }
 
 // exported sends a set in chunks and assembles it again.
