@@ -19,7 +19,7 @@ func TestCountsThatDifferAreSolved(t *testing.T) {
 		tr := cross(t, fabric, trafficConfig{
 			flows: 4800, even: true, differ: differ, seed: 11,
 			geometry: sketch.Geometry{FilterHashes: 20, FilterBits: 48000, Tables: 4, TableCells: 324},
-			layout:   flowset.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4},
+			layout:   flowset.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4, Bytes: 8},
 		})
 		sets := tr.sets(t, 0, nil)
 		for i, d := range NetDecode(sets, Options{Workers: 2}, NeighbourGuide(fabric, sets)) {

@@ -28,6 +28,12 @@ func (j *jointSolver) learnCount(id uint32, v uint64) {
 	}
 }
 
+// addUnknown adds an unknown that is no flow's usual count, and returns its id.
+func (j *jointSolver) addUnknown() uint32 {
+	j.guess, j.have = append(j.guess, 0), append(j.have, false)
+	return uint32(len(j.guess) - 1)
+}
+
 // solve guesses and refines until no further switch is solved.
 func (j *jointSolver) solve() {
 	for guesses := 0; guesses < maxGuesses; guesses++ {

@@ -1,5 +1,7 @@
 package flows
 
+import "slices"
+
 // countAll counts and grades the flows of all parts.
 func (n *network[K]) countAll(out []Decoded) {
 	answers := make([]*solution[K], len(n.parts))
@@ -63,9 +65,10 @@ func (p *part[K]) provenFlows() []bool {
 // switches together; each switch's own equations then show what differs there.
 // A guess is never a result: only counts that fit every cell of a switch are.
 //
-// With packets, the guesses of the packet counts, a flow whose packet count
-// differs from its guess is expected to differ in this count, too. solveCounts
-// returns its own guesses.
+// Bytes come after packets, whose guesses are passed: a flow whose packets at a
+// switch differ from their guess differs there in bytes, too. It is another unknown
+// than the same flow elsewhere, one for each number of packets. solveCounts returns
+// its own guesses.
 func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts,
 	packets []float64,
 ) []float64 {
@@ -73,20 +76,35 @@ func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *
 		workers: n.Workers, guess: make([]float64, len(n.flows.keys)),
 		have: make([]bool, len(n.flows.keys)), smallDifferences: packets == nil,
 	}
+	variants := map[variant]uint32{}
 	for i, a := range answers {
 		c := of(a)
 		if c == nil {
 			continue
 		}
-		ids := n.parts[i].ids
+		ids := slices.Clone(n.parts[i].ids)
 		for k := range a.extra {
 			ids = append(ids, n.flows.lookup(&a.extra[k]))
 		}
-		differs := func(flow int) bool {
-			return packets != nil && packets[ids[flow]] != float64(a.packets.values[flow])
+		estimated := make([]bool, len(ids)) // the packets of the flow
+		for flow, id := range ids {
+			if packets == nil || packets[id] == float64(a.packets.values[flow]) {
+				continue
+			}
+			if a.packets.source[flow] == noCell {
+				estimated[flow] = true
+				continue
+			}
+			v := variant{id, a.packets.values[flow]}
+			other, known := variants[v]
+			if !known {
+				other = j.addUnknown()
+				variants[v] = other
+			}
+			ids[flow] = other
 		}
 		for flow, at := range c.source {
-			if at != noCell && !differs(flow) {
+			if at != noCell && !estimated[flow] {
 				j.learnCount(ids[flow], c.values[flow])
 			}
 		}
@@ -94,8 +112,8 @@ func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *
 			continue
 		}
 		s := newSystem(a.e, c, ids)
-		for flow := range c.values {
-			if differs(flow) {
+		for flow, e := range estimated {
+			if e {
 				s.distrustCells(a.e.cellsOf(uint32(flow)))
 			}
 		}
@@ -105,4 +123,10 @@ func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *
 		j.solve()
 	}
 	return j.guess
+}
+
+// variant is a flow with a number of packets that differs from the usual one.
+type variant struct {
+	id      uint32
+	packets uint64
 }
