@@ -61,12 +61,14 @@ type emitter func(now model.Time, p *Path)
 // complete, when another key needs its row, or when its wait time is over.
 type postcardCache struct {
 	rows   []row
+	used   bits64   // by row: it has a path; small enough for the first-level cache
 	words  []uint64 // the rows again, for Prefetch
 	hops   int
 	wait   time.Duration
 	swept  model.Time
 	filled int
-	path   Path // that leaves
+	path   Path                     // that leaves
+	direct [postcard.MaxHops]uint32 // its values, where they have no row
 	// Scratch space of prefetchRows, prefetch and addRun: to clear 3 KiB on the
 	// stack each time would cost as much as a postcard.
 	group slothash.SlotBatch
@@ -91,7 +93,7 @@ func newCache(rows, hops int, wait time.Duration) (postcardCache, error) {
 	if rows < 1 || rows&(rows-1) != 0 {
 		return postcardCache{}, fmt.Errorf("translate: %d rows for postcards, want a power of two", rows)
 	}
-	c := postcardCache{rows: make([]row, rows), hops: hops, wait: wait}
+	c := postcardCache{rows: make([]row, rows), used: make(bits64, (rows+63)/64), hops: hops, wait: wait}
 	c.words = unsafe.Slice((*uint64)(unsafe.Pointer(&c.rows[0])), rows*int(rowWords))
 	return c, nil
 }
@@ -133,22 +135,81 @@ func (c *postcardCache) prefetch(words []uint64) {
 // length are its last two bytes.
 const cardHead = 6
 
-// addRun is add for packed postcards of one format, as in a datagram.
+// addRun is add for packed postcards of one format, as in a datagram. Those of one
+// key that follow each other, as a switch sends them that ends a path, need one
+// look-up.
 func (c *postcardCache) addRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
 	g := &c.group
 	keyLen, grid := len(first.Key), slothash.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
 	for r := *first; len(run) > 0; {
-		n := min(len(run)/size, slothash.BatchLen)
-		g.FindSlots(slothash.PackedKeys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
-		c.prefetch(g.Words[:n])
+		together := c.adjacent(run, size, keyLen) * size
+		n := 1
+		for n < slothash.BatchLen && len(run) >= (n+1)*together && c.adjacent(run[n*together:], size, keyLen)*size == together {
+			n++
+		}
+		g.FindSlots(slothash.PackedKeys{Rows: run[cardHead:], Len: keyLen, Stride: together}, n, 1, cacheSeed, grid)
+		if together == size {
+			c.prefetch(g.Words[:n])
+		}
 		for _, at := range g.Words[:n] {
-			b := run[:size:size]
-			run = run[size:]
-			r.Hop, r.Path = b[cardHead-2], b[cardHead-1]
-			r.Key, r.Data = b[cardHead:cardHead+keyLen], b[cardHead+keyLen:]
-			c.add(now, &r, uint32(at/uint64(rowWords)), emit)
+			c.addAdjacent(now, &r, run[:together:together], size, keyLen, uint32(at/uint64(rowWords)), emit)
+			run = run[together:]
 		}
 	}
+}
+
+// adjacent returns how many packed postcards, from the first, have one key; at most
+// the hops of a path.
+func (c *postcardCache) adjacent(run []byte, size, keyLen int) int {
+	n, key := 1, run[cardHead:cardHead+keyLen]
+	for n < c.hops && len(run) >= (n+1)*size && sameKey(key, run[n*size+cardHead:][:keyLen]) {
+		n++
+	}
+	return n
+}
+
+// addAdjacent adds packed postcards of one key. If they are a path, it needs no
+// row, unless that has a path already.
+func (c *postcardCache) addAdjacent(now model.Time, r *dta.Report, run []byte, size, keyLen int, at uint32, emit emitter) {
+	if n := len(run) / size; !c.used.has(at) && c.wholePath(run, size, n) {
+		c.stats.Postcards += uint64(n)
+		c.stats.Emitted += uint64(n)
+		c.stats.Complete++
+		c.path.Redundancy, c.path.Immediate, c.path.Key = r.Redundancy, r.Immediate, run[cardHead:cardHead+keyLen]
+		emit(now, &c.path)
+		return
+	}
+	for ; len(run) > 0; run = run[size:] {
+		b := run[:size:size]
+		r.Hop, r.Path = b[cardHead-2], b[cardHead-1]
+		r.Key, r.Data = b[cardHead:cardHead+keyLen], b[cardHead+keyLen:]
+		c.add(now, r, at, emit)
+	}
+}
+
+// wholePath reports whether n postcards are a path, each with another hop and all with
+// the same length, and if so has c.path hold it.
+func (c *postcardCache) wholePath(run []byte, size, n int) bool {
+	length := run[cardHead-1]
+	if n != int(length) && (length != 0 || n != c.hops) || n > c.hops {
+		return false
+	}
+	values := c.direct[:c.hops]
+	clear(values[n:])
+	var seen uint32
+	var other byte
+	for ; len(run) >= size; run = run[size:] {
+		b := run[:size]
+		hop := b[cardHead-2]
+		if int(hop) >= n {
+			return false
+		}
+		seen |= 1 << hop
+		other |= b[cardHead-1] ^ length
+		values[hop] = binary.BigEndian.Uint32(b[size-4:])
+	}
+	c.path.Length, c.path.Seen, c.path.Values = length, seen, values
+	return other == 0 && seen == 1<<n-1
 }
 
 // rowOf is the row of a key.
@@ -164,7 +225,7 @@ func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitt
 		// The evicted path is written under its own key. The prototype writes it
 		// to the slot of the key that evicts it.
 		c.stats.Evicted++
-		c.emitRow(now, w, emit)
+		c.emitRow(now, at, emit)
 	}
 	bit := uint32(1) << r.Hop
 	if w.seen&bit != 0 {
@@ -174,10 +235,11 @@ func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitt
 		}
 		// The next packet of the key, or another path.
 		c.stats.Superseded++
-		c.emitRow(now, w, emit)
+		c.emitRow(now, at, emit)
 	}
 	if w.keyLen == 0 {
 		w.since, w.keyLen = now, uint8(copy(w.key[:], r.Key))
+		c.used.flip(at)
 		c.filled++
 	}
 	w.values[r.Hop] = value
@@ -189,24 +251,29 @@ func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitt
 	}
 	if complete(w.seen, int(w.length), c.hops) {
 		c.stats.Complete++
-		c.emitRow(now, w, emit)
+		c.emitRow(now, at, emit)
 	}
 }
 
-// hasKey reports whether the row's path is that of a key. Keys of the common
-// lengths are compared as two words that overlap, without a call.
+// hasKey reports whether the row's path is that of a key.
 func (w *row) hasKey(key []byte) bool {
-	n := len(key)
-	if n >= 8 && n <= 16 {
-		return int(w.keyLen) == n &&
-			binary.LittleEndian.Uint64(w.key[:]) == binary.LittleEndian.Uint64(key) &&
-			binary.LittleEndian.Uint64(w.key[n-8:]) == binary.LittleEndian.Uint64(key[n-8:])
+	return int(w.keyLen) == len(key) && sameKey(w.key[:len(key)], key)
+}
+
+// sameKey compares keys of one length. Those of the common lengths are compared as two
+// words that overlap, without a call.
+func sameKey(a, b []byte) bool {
+	n := len(a)
+	if n >= 8 && n <= 16 && n == len(b) {
+		return binary.LittleEndian.Uint64(a) == binary.LittleEndian.Uint64(b) &&
+			binary.LittleEndian.Uint64(a[n-8:]) == binary.LittleEndian.Uint64(b[n-8:])
 	}
-	return string(w.key[:w.keyLen]) == string(key)
+	return string(a) == string(b)
 }
 
 // emitRow emits a row and empties it.
-func (c *postcardCache) emitRow(now model.Time, w *row, emit emitter) {
+func (c *postcardCache) emitRow(now model.Time, at uint32, emit emitter) {
+	w := &c.rows[at]
 	c.stats.Emitted += uint64(bits.OnesCount32(w.seen))
 	c.path = Path{
 		Redundancy: w.redundancy, Immediate: w.immediate, Length: w.length, Seen: w.seen,
@@ -215,6 +282,7 @@ func (c *postcardCache) emitRow(now model.Time, w *row, emit emitter) {
 	emit(now, &c.path)
 	w.seen, w.redundancy, w.length, w.immediate, w.keyLen = 0, 0, 0, false, 0
 	clear(w.values[:c.hops])
+	c.used.flip(at)
 	c.filled--
 }
 
@@ -226,20 +294,18 @@ func (c *postcardCache) emitExpired(now model.Time, emit emitter) {
 		return
 	}
 	c.swept = now
-	for i := range c.rows {
-		if w := &c.rows[i]; w.keyLen != 0 && now.Sub(w.since) >= c.wait {
+	for at := range c.used.all() {
+		if now.Sub(c.rows[at].since) >= c.wait {
 			c.stats.Expired++
-			c.emitRow(now, w, emit)
+			c.emitRow(now, at, emit)
 		}
 	}
 }
 
 // emitAll emits every row.
 func (c *postcardCache) emitAll(now model.Time, emit emitter) {
-	for i := range c.rows {
-		if w := &c.rows[i]; w.keyLen != 0 {
-			c.stats.Expired++
-			c.emitRow(now, w, emit)
-		}
+	for at := range c.used.all() {
+		c.stats.Expired++
+		c.emitRow(now, at, emit)
 	}
 }

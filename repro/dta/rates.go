@@ -24,6 +24,7 @@ type rates struct {
 	hash, cuckoo, log   float64
 	write, write2       float64 // Key-Write with N = 1 and 2
 	postcard, append    float64
+	scattered           float64 // postcards of 64 paths at a time, hop by hop
 	appendKey           float64 // Append of a key and 4 bytes
 	flows, reports, mib int
 }
@@ -60,6 +61,22 @@ func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies ui
 		run = r.AppendTo(run)
 	}
 	return run
+}
+
+// byHop orders packed postcards of size bytes as five switches send them that report
+// separately: those of the first hop of 64 paths, then those of the second.
+func byHop(run []byte, size int) []byte {
+	const paths = 64
+	out := make([]byte, 0, len(run))
+	for ; len(run) > 0; run = run[min(len(run), paths*fiveHops*size):] {
+		block := run[:min(len(run), paths*fiveHops*size)]
+		for hop := range fiveHops {
+			for at := hop * size; at < len(block); at += fiveHops * size {
+				out = append(out, block[at:at+size]...)
+			}
+		}
+	}
+	return out
 }
 
 // forEachReport parses a run of reports and calls do for each.
@@ -176,6 +193,7 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 		cards = packReports(wire.Postcarding, keys, order, 1, true)
 	}
 	out.postcard = best(nil, taken(cards))
+	out.scattered = best(nil, taken(byHop(cards, len(cards)/out.reports)))
 	out.append = best(nil, taken(packReports(wire.Append, keys, order, 1, false)))
 	out.appendKey = best(nil, taken(packReports(wire.Append, keys, order, 1, true)))
 	return out, cmp.Or(err, ctx.Err())
