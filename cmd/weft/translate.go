@@ -25,7 +25,8 @@ func (a *app) translateCommand() *cobra.Command {
 		Short: "Write reports to collectors over RDMA",
 		Long: `Receive Direct Telemetry Access (DTA) reports and write them into the memory of
 one or more collectors over RoCEv2, as the last-hop switch does in the paper. Keys
-and lists are hashed over the collectors.
+and lists are hashed over the collectors. With --replicas 2 each two of them, in the
+order of --to, store the same: if one is lost, the other has everything.
 
 The translator connects to weft collect --rocev2 and reconnects after either side
 restarts. While a collector is overloaded, reports are NACKed to their reporters.
@@ -40,6 +41,7 @@ With --keys translator and collector prove to each other that they have the key 
 		Example: `  weft translate --to 127.0.0.1:1337
   weft translate --to 10.0.0.51:1337 --source 10.0.0.1:0 --name translator0 --keys weft.keys
   weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --source 10.0.0.1:4791 --listen 10.0.0.1:40040
+  weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --replicas 2 --source 10.0.0.1:0
   weft translate --rdma-cm --to 10.0.0.51:1337 --source 10.0.0.1:4791 --key-write 4=1GiB --lists 64:80:4096`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +71,7 @@ With --keys translator and collector prove to each other that they have the key 
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&cfg.Collectors, "to", nil, "--control address of a collector; repeatable")
+	fl.IntVar(&cfg.Replicas, "replicas", 1, "how many collectors, one --to after the other, store the same reports")
 	fl.StringVar(&cfg.Name, "name", cfg.Name, "name of this translator; a second one of the same name replaces it if it proves its key, or without keys comes from its address")
 	fl.StringVar(&source, "source", source, "source address of RoCEv2 packets; a NIC replies to port 4791")
 	fl.StringVar(&f.listen, "listen", f.listen, "UDP address that receives reports")

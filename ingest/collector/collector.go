@@ -34,6 +34,7 @@ type Config struct {
 	RoCE          netip.AddrPort   // RoCEv2 requests, instead of reports
 	Control       netip.AddrPort   // TCP address of connection setup for RoCE
 	Collectors    []string         // connection setup of remote collectors, host:port; keys are sharded over them
+	Replicas      int              // how many of Collectors, one after the other, store the same reports; 0 is 1
 	Name          string           // of this translator, at remote collectors
 	Source        netip.AddrPort   // of requests to remote collectors; port 0 selects free ones
 	Status        netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value disables it
@@ -107,7 +108,7 @@ type Collector struct {
 	memory  *translate.Memory // nil if it is remote
 	workers []*worker
 	shards  []shard
-	clients []*rocev2.Client // the shards, if memory is remote
+	clients []*rocev2.Client // to remote memory; a shard is one or several replicas
 	server  *rocev2.Server
 	notices noticeFeed
 	http    net.Listener
@@ -139,6 +140,9 @@ func (c Config) Validate() error {
 		if err := c.rdma().Validate(); err != nil {
 			return err
 		}
+	}
+	if n := max(c.Replicas, 1); c.Replicas < 0 || len(c.Collectors)%n != 0 {
+		return fmt.Errorf("collector: %d replicas among %d collectors, want a number that divides them", c.Replicas, len(c.Collectors))
 	}
 	if c.CM {
 		if err := c.validateCM(); err != nil {
@@ -303,7 +307,17 @@ func (c *Collector) openClients(ctx context.Context) error {
 			return err
 		}
 		c.clients = append(c.clients, client)
-		c.shards = append(c.shards, client)
+		if c.cfg.Replicas <= 1 {
+			c.shards = append(c.shards, client)
+			continue
+		}
+		if i%c.cfg.Replicas == 0 {
+			c.shards = append(c.shards, translate.Replicas{})
+		} else if first := i - i%c.cfg.Replicas; !client.SameMemory(c.clients[first]) {
+			return fmt.Errorf("collector: %s and %s are replicas with different memories, want the same kinds and sizes", c.cfg.Collectors[first], to)
+		}
+		last := &c.shards[len(c.shards)-1]
+		*last = append((*last).(translate.Replicas), client)
 	}
 	return nil
 }

@@ -82,6 +82,10 @@ func (c *Collector) Status() Status {
 		st.Workers = append(st.Workers, w.stats)
 		w.mu.Unlock()
 	}
+	link := func(l *rocev2.Client) {
+		ts, cs := l.Stats()
+		st.Shards, st.Links = append(st.Shards, ts), append(st.Links, cs)
+	}
 	for _, s := range c.shards {
 		switch s := s.(type) {
 		case *lockedTranslator:
@@ -89,8 +93,11 @@ func (c *Collector) Status() Status {
 			st.Shards = append(st.Shards, s.tr.Stats())
 			s.mu.Unlock()
 		case *rocev2.Client:
-			ts, cs := s.Stats()
-			st.Shards, st.Links = append(st.Shards, ts), append(st.Links, cs)
+			link(s)
+		case translate.Replicas:
+			for _, r := range s {
+				link(r.(*rocev2.Client))
+			}
 		}
 	}
 	if c.server != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ type Client struct {
 	log    *slog.Logger
 	conn   *udp.Conn
 	busy   atomic.Bool // the window is too full for reports
+	down   atomic.Bool // there is no connection
 	plan   *translate.Plan
 	regs   []RegionAdvert
 	mu     sync.Mutex // guards all below
@@ -179,15 +181,26 @@ func (c *Client) disconnect() {
 	}
 }
 
+// SameMemory reports whether two collectors have memories of the same kinds and
+// geometries.
+func (c *Client) SameMemory(o *Client) bool {
+	return slices.EqualFunc(c.regs, o.regs, func(a, b RegionAdvert) bool {
+		return a.Kind == b.Kind && bytes.Equal(a.Geometry, b.Geometry)
+	})
+}
+
 // Plan is the geometry of the collector's memories.
 func (c *Client) Plan() *translate.Plan { return c.plan }
+
+// Down implements translate.Replica: a connection has ended, and no other is set up.
+func (c *Client) Down() bool { return c.down.Load() }
 
 // Admit implements translate.Target.
 func (c *Client) Admit(r *dta.Report) dta.Verdict {
 	if !c.plan.Serves(r) {
 		return dta.Unserved
 	}
-	if c.busy.Load() {
+	if c.busy.Load() || c.down.Load() {
 		return dta.RateLimited
 	}
 	return dta.Stored
@@ -198,7 +211,7 @@ func (c *Client) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict 
 	if !c.plan.ServesRun(first, run, count) {
 		return dta.Unserved
 	}
-	if c.busy.Load() {
+	if c.busy.Load() || c.down.Load() {
 		return dta.RateLimited
 	}
 	return dta.Stored
@@ -338,7 +351,7 @@ func (c *Client) connected() bool {
 func (c *Client) reconnect(ctx context.Context) {
 	c.mu.Lock()
 	c.disconnect()
-	c.busy.Store(true)
+	c.down.Store(true)
 	c.mu.Unlock()
 	o, err := c.setUpConnection(ctx)
 	if err == nil {
@@ -387,6 +400,7 @@ func (c *Client) applyOffer(o offer) error {
 	if err := c.req.Connect(model.TimeOf(time.Now()), o.connection); err != nil {
 		return err
 	}
+	c.down.Store(false)
 	if o.conn == nil {
 		return nil
 	}
