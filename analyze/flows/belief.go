@@ -15,8 +15,8 @@ const (
 	roundingNoise = 1e-3
 )
 
-// belief is what is expected of a flow's difference from its guess, as a cell is told
-// of it: by the prior and the flow's other cells.
+// belief is what is expected of a flow's difference from its guess, without one of its
+// cells: by the prior and the flow's other cells.
 type belief struct{ mean, variance float64 }
 
 // solveByBelief solves a core whose flows differ from their guesses too often for
@@ -112,14 +112,14 @@ func (s *system) propagate(rest []uint64) {
 	}
 }
 
-// updateFlow recomputes what a flow tells its cells, from what they tell it, and
-// returns its most probable difference.
+// updateFlow recomputes the beliefs of a flow for each of its cells, and returns
+// its most probable difference.
 func (s *system) updateFlow(flow int, prior *differences, rest []uint64, sums, edges []belief) int8 {
 	const values = 2*maxDifference + 1
 	var all [values]float64
 	all = prior.log
 	first := flow * s.tables
-	var told [8][values]float64
+	var message [8][values]float64
 	for t := range s.tables {
 		e := first + t
 		c := s.cells[e]
@@ -130,14 +130,14 @@ func (s *system) updateFlow(flow int, prior *differences, rest []uint64, sums, e
 		half := -0.5 / (max(sums[c].variance-edges[e].variance, 0) + roundingNoise)
 		for i := range values {
 			off := mean - float64(i-maxDifference)
-			told[t][i] = off * off * half
-			all[i] += told[t][i]
+			message[t][i] = off * off * half
+			all[i] += message[t][i]
 		}
 	}
 	for t := range s.tables {
 		var log [values]float64
 		for i := range values {
-			log[i] = all[i] - told[t][i]
+			log[i] = all[i] - message[t][i]
 		}
 		b := &edges[first+t]
 		next := moments(&log)
