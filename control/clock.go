@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/weft-telemetry/weft/analyze/commodity"
+	"github.com/weft-telemetry/weft/analyze/sampled"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/control/rootcause"
@@ -93,6 +94,9 @@ func (c *Controller) newAnalyses() (err error) {
 	err = errors.Join(err, e)
 	c.counters, e = commodity.New(commodity.DefaultConfig(c.cfg.Intent))
 	c.counted = 0
+	err = errors.Join(err, e)
+	c.sampled, e = sampled.NewEstimator(sampled.DefaultConfig(c.cfg.Intent))
+	c.sampledFrom = 0
 	return errors.Join(err, e)
 }
 

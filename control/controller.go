@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
+	"github.com/weft-telemetry/weft/analyze/sampled"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowfindings"
@@ -150,6 +151,9 @@ type Controller struct {
 	diagnoser  *rootcause.Diagnoser
 	counters   *commodity.Analyzer
 	counted    model.Time // when counters were judged
+	sampled    *sampled.Estimator
+	// sampledFrom is the first sample of the window; 0: none.
+	sampledFrom model.Time
 
 	now           model.Time
 	wall          model.Time // by SetWallClock
@@ -337,6 +341,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.protect("traces", func() { c.traces.Advance(now) })
 	c.runTimers(now)
 	c.protect("counters", func() { c.concludeCounters(now) })
+	c.protect("sampled flows", func() { c.concludeSampledFlows(now) })
 	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Tick(now)) })
 	c.protect("incidents", func() { c.correlator.CloseQuiet(now) })
 	c.publishChanges()
@@ -348,6 +353,9 @@ func (c *Controller) Flush() {
 	c.protect("flow analyses", func() { c.processSlots(c.flows.Flush(c.now)) })
 	if c.balanceWindow.slots > 0 {
 		c.protect("flow analyses", func() { c.endWindow() }) // too short for evidence
+	}
+	if c.sampledFrom != 0 {
+		c.protect("sampled flows", func() { c.recordSampledFlows(c.now) })
 	}
 	c.protect("traces", c.traces.Finish)
 	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Flush()) })

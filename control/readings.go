@@ -48,7 +48,10 @@ func (c *Controller) IngestSample(now model.Time, s *portstat.Sample) {
 		c.stats.Counters.Untimely++
 		return
 	}
-	c.protect("counters", func() { c.counters.AddSample(s) })
+	c.protect("counters", func() {
+		c.counters.AddSample(s)
+		c.addSampledFlow(now, s)
+	})
 	c.liveness.markAlive(now, PacketSample, s.Node)
 }
 

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// TestSampledFlowsAreRecorded: samples of all switches of a path make one record of a
+// second with the flow's estimated size and its path; samples of switches that send
+// flowsets make none, and neither do drops.
+func TestSampledFlowsAreRecorded(t *testing.T) {
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []record.FlowSlot
+	cfg := DefaultConfig(intentOf(t, f))
+	c, err := New(cfg, NoDevices{}, Output{Records: func(b *record.Batch) { got = append(got, b.Flows...) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := f.Hosts()
+	key := model.FlowKey{Src: f.Node(hosts[0]).IPv4, Dst: f.Node(hosts[15]).IPv4, SrcPort: 7, DstPort: 4791, Proto: model.UDP}
+	path, err := cfg.Intent.At(0).Path(key, hosts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops := path[1 : len(path)-1]
+	now := model.Time(time.Second)
+	for ; now < model.Time(3*time.Second); now += model.Time(10 * time.Millisecond) {
+		for _, sw := range f.Switches() { // all sample something
+			c.IngestSample(now, &portstat.Sample{Node: sw, At: now, Rate: 100})
+		}
+		for _, h := range hops {
+			c.IngestSample(now, &portstat.Sample{Node: h.Node, In: h.In, Out: h.Out, At: now, Flow: key, Bytes: 1000, Rate: 100})
+			c.IngestSample(now, &portstat.Sample{Node: h.Node, In: h.In, At: now, Flow: key, Bytes: 1000, Rate: 1, Has: portstat.HasDrop})
+		}
+		if now >= model.Time(2*time.Second) { // flowsets of all switches of the path
+			for _, h := range hops {
+				c.liveness.markAlive(now, Flowset, h.Node)
+			}
+		}
+		c.Tick(now)
+	}
+	c.Flush()
+	if len(got) == 0 || len(got) > 2 {
+		t.Fatalf("%d records: %+v; want one or two", len(got), got)
+	}
+	packets := uint64(0)
+	for _, r := range got {
+		packets += r.Packets
+		if r.Exact || r.Bytes != 1000*r.Packets || r.Src != f.Node(hosts[0]).Name || r.Dst != f.Node(hosts[15]).Name || len(r.Path) != len(hops) {
+			t.Errorf("record %+v; want an estimate of the flow from %s over %d switches", r, f.Node(hosts[0]).Name, len(hops))
+		}
+		for i, h := range r.Path {
+			if want := f.Node(hops[i].Node).Name; h.Switch != want {
+				t.Errorf("hop %d is %s; want %s", i, h.Switch, want)
+			}
+		}
+	}
+	if packets < 9_900 || packets > 10_200 { // 100 instants before flowsets arrived
+		t.Errorf("%d packets in the records; want 10,000", packets)
+	}
+}
