@@ -7,7 +7,7 @@
 // each times N, is an unbiased estimate of the flow, whichever switches
 // load balancing chose; the mean over the stages uses all samples, and has a relative
 // standard error of about 1/√n with n of them. A stage with a switch that does not
-// sample does not count: packets by way of it would be missing.
+// sample does not count: packets through it would be missing.
 //
 // Manual: docs/sources.md.
 package sampled

@@ -1,6 +1,6 @@
 // Leftover prints the tests that leave something to the run without the race
 // detector, as an expression for go test -run: those that refer to internal/race,
-// or to internal/browsertest, which does, by way of any declarations of their
+// or to internal/browsertest, which does, through any declarations of their
 // package's tests. The other tests of the packages would do a second time what
 // they have done.
 //
