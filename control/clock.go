@@ -96,7 +96,7 @@ func (c *Controller) newAnalyses() (err error) {
 	c.counted = 0
 	err = errors.Join(err, e)
 	c.sampled, e = sampled.NewEstimator(sampled.DefaultConfig(c.cfg.Intent))
-	c.sampledFrom = 0
+	c.sampledFrom, c.exporters = 0, sampled.NewExporters(c.cfg.Intent)
 	return errors.Join(err, e)
 }
 

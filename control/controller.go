@@ -154,6 +154,7 @@ type Controller struct {
 	sampled    *sampled.Estimator
 	// sampledFrom is the first sample of the window; 0: none.
 	sampledFrom model.Time
+	exporters   *sampled.Exporters
 
 	now           model.Time
 	wall          model.Time // by SetWallClock
@@ -231,10 +232,11 @@ const (
 
 	PortReading  = numListKinds     // counters of a port
 	PacketSample = numListKinds + 1 // a sampled or dropped packet
-	numKinds     = numListKinds + 2
+	FlowRecord   = numListKinds + 2 // of NetFlow or IPFIX
+	numKinds     = numListKinds + 3
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample", "flow-record"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }

@@ -12,6 +12,8 @@ import (
 // and samples of packets.
 type CounterStats struct {
 	Readings, Samples uint64
+	FlowRecords       uint64
+	Elsewhere         uint64 // flow records of packets that another switch reports
 	Unknown           uint64 // of a port or switch that is not in the fabric
 	Untimely          uint64 // further than TimeWindow from the collector's clock
 }

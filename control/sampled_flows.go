@@ -30,6 +30,37 @@ func (c *Controller) countsFlows(now model.Time, sw model.NodeID) bool {
 	return at != 0 && now.Sub(at) < c.cfg.SilentAfter
 }
 
+// IngestFlowRecord takes what a switch counted of a flow. Of several switches on its path
+// one is believed, and switches that send flowsets are not asked.
+func (c *Controller) IngestFlowRecord(now model.Time, r *portstat.FlowRecord) {
+	c.now = max(c.now, now)
+	c.stats.Counters.FlowRecords++
+	switch {
+	case !c.fabric.HasNode(r.Node):
+		c.stats.Counters.Unknown++
+		return
+	case !c.timely(now, r.To) || r.Interval() < 0:
+		c.stats.Counters.Untimely++
+		return
+	}
+	c.protect("flow records", func() {
+		if !c.exporters.Choose(r.Node, &r.Flow, r.To) || c.countsFlows(now, r.Node) {
+			c.stats.Counters.Elsewhere++
+			return
+		}
+		path := c.recordHops.take(1)
+		path[0] = record.FlowHop{Switch: c.nodeName(r.Node), Packets: r.Packets}
+		c.batch.Flows = append(c.batch.Flows, record.FlowSlot{
+			Time: c.wallTime(r.From), Slot: max(r.Interval(), shortestRecord), Flow: r.Flow, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Sampling == 1,
+			Src: c.hostName(r.Flow.Src), Dst: c.hostName(r.Flow.Dst), Path: path,
+		})
+	})
+	c.liveness.markAlive(now, FlowRecord, r.Node)
+}
+
+// shortestRecord is the time of a flow of one packet, whose record begins when it ends.
+const shortestRecord = time.Millisecond
+
 // concludeSampledFlows records the flows of a window that has ended.
 func (c *Controller) concludeSampledFlows(now model.Time) {
 	if c.sampledFrom != 0 && now.Sub(c.sampledFrom) >= sampledWindow {

@@ -67,3 +67,46 @@ func TestSampledFlowsAreRecorded(t *testing.T) {
 		t.Errorf("%d packets in the records; want 10,000", packets)
 	}
 }
+
+// TestFlowRecordsAreRecordedOnce: all switches of a path report the same flow; the first one's
+// record is stored, with the times and counts it has.
+func TestFlowRecordsAreRecordedOnce(t *testing.T) {
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []record.FlowSlot
+	cfg := DefaultConfig(intentOf(t, f))
+	c, err := New(cfg, NoDevices{}, Output{Records: func(b *record.Batch) { got = append(got, b.Flows...) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := f.Hosts()
+	key := model.FlowKey{Src: f.Node(hosts[0]).IPv4, Dst: f.Node(hosts[15]).IPv4, SrcPort: 7, DstPort: 4791, Proto: model.UDP}
+	path, err := cfg.Intent.At(0).Path(key, hosts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops := path[1 : len(path)-1]
+	now := model.Time(100 * time.Second)
+	for _, sampling := range []uint32{1, 100} {
+		for _, h := range hops {
+			c.IngestFlowRecord(now, &portstat.FlowRecord{Node: h.Node, From: now.Add(-5 * time.Second), To: now, Flow: key, Packets: 300, Bytes: 4000, Sampling: sampling})
+		}
+	}
+	c.IngestFlowRecord(now, &portstat.FlowRecord{Node: 9999, From: now, To: now, Flow: key, Packets: 1})
+	c.IngestFlowRecord(now, &portstat.FlowRecord{Node: hops[0].Node, From: now, To: now - 1, Flow: key, Packets: 1})
+	c.Tick(now)
+	c.Flush()
+	if len(got) != 2 {
+		t.Fatalf("%d records; want one for each time", len(got))
+	}
+	for i, r := range got {
+		if r.Packets != 300 || r.Bytes != 4000 || r.Slot != 5*time.Second || r.Exact != (i == 0) || len(r.Path) != 1 || r.Path[0].Switch != f.Node(hops[0].Node).Name {
+			t.Errorf("record %+v; want 300 packets in 5 s at %s", r, f.Node(hops[0].Node).Name)
+		}
+	}
+	if st := c.Stats().Counters; st.FlowRecords != 12 || st.Elsewhere != 8 || st.Unknown != 1 || st.Untimely != 1 {
+		t.Errorf("%+v; want 12 flow records, 8 elsewhere", st)
+	}
+}

@@ -112,6 +112,7 @@ func (s *socketInput) poll(now model.Time) (n int, err error) {
 		n += s.counters.poll(
 			func(r *portstat.Reading) { c.IngestReading(now, r) },
 			func(one *portstat.Sample) { c.IngestSample(now, one) },
+			func(r *portstat.FlowRecord) { c.IngestFlowRecord(now, r) },
 		)
 	}
 	return n, err

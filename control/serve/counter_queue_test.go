@@ -17,10 +17,13 @@ func TestCounterQueueIsBounded(t *testing.T) {
 	for i := range maxReadings + extra {
 		q.addReading(&portstat.Reading{Counters: portstat.Counters{RxBytes: uint64(i)}})
 	}
-	if st := q.stage(); st.Losses[0].Count != 2*extra || st.Queued != maxReadings+maxSamples {
-		t.Errorf("%+v; want %d shed and the rest queued", st, 2*extra)
+	for i := range maxFlows + extra {
+		q.addFlow(&portstat.FlowRecord{Bytes: uint64(i)})
 	}
-	nextReading, nextSample := uint64(0), uint32(0)
+	if st := q.stage(); st.Losses[0].Count != 3*extra || st.Queued != maxReadings+maxSamples+maxFlows {
+		t.Errorf("%+v; want %d shed and the rest queued", st, 3*extra)
+	}
+	nextReading, nextSample, nextFlow := uint64(0), uint32(0), uint64(0)
 	n := q.poll(func(r *portstat.Reading) {
 		if r.RxBytes != nextReading {
 			t.Fatalf("reading %d; want %d", r.RxBytes, nextReading)
@@ -31,8 +34,13 @@ func TestCounterQueueIsBounded(t *testing.T) {
 			t.Fatalf("sample %d; want %d", s.Bytes, nextSample)
 		}
 		nextSample++
+	}, func(r *portstat.FlowRecord) {
+		if r.Bytes != nextFlow {
+			t.Fatalf("flow record %d; want %d", r.Bytes, nextFlow)
+		}
+		nextFlow++
 	})
-	if st := q.stage(); n != maxReadings+maxSamples || st.Queued != 0 || st.In != st.Out+2*extra {
+	if st := q.stage(); n != maxReadings+maxSamples+maxFlows || st.Queued != 0 || st.In != st.Out+3*extra {
 		t.Errorf("%d handed over, %+v; want all that was queued", n, st)
 	}
 	if size := counterQueueMemory; size < 16*model.MiB || size > 256*model.MiB {

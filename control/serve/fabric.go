@@ -162,11 +162,12 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 const judgedSize = 12 * model.KiB
 
 // recordSink takes what decoders make: reports in Weft's formats with the list that they
-// would have been appended to, readings of counters and samples of packets.
+// would have been appended to, readings of counters, samples of packets and records of flows.
 type recordSink struct {
 	report  func(at model.Time, list dta.ListID, data []byte)
 	reading func(r *portstat.Reading)
 	sample  func(s *portstat.Sample)
+	flow    func(r *portstat.FlowRecord)
 }
 
 // decoders convert the reports of other sources to Weft's. DTA has none. The input,
@@ -188,7 +189,7 @@ func (f *fabric) decoders(c *Config, in *socketInput, to recordSink) (map[source
 				mirrored = m.AppendTo(mirrored[:0])
 				to.report(at, f.lists.MirrorList(m), mirrored)
 			},
-			Reading: to.reading, Sample: to.sample,
+			Reading: to.reading, Sample: to.sample, Flow: to.flow,
 		}
 		if in != nil {
 			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)

@@ -65,6 +65,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 		report:  func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) },
 		reading: func(one *portstat.Reading) { r.core.Controller.IngestReading(max(r.now, r.lastReport), one) },
 		sample:  func(one *portstat.Sample) { r.core.Controller.IngestSample(max(r.now, r.lastReport), one) },
+		flow:    func(one *portstat.FlowRecord) { r.core.Controller.IngestFlowRecord(max(r.now, r.lastReport), one) },
 	}); err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func newSocketInput(ctx context.Context, cfg *Config, f *fabric, deps *Deps) (_ 
 func (s *socketInput) openSources(stream Stream) error {
 	decoders, err := s.fabric.decoders(s.cfg, s, recordSink{
 		report:  func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) },
-		reading: s.counters.addReading, sample: s.counters.addSample,
+		reading: s.counters.addReading, sample: s.counters.addSample, flow: s.counters.addFlow,
 	})
 	if err != nil {
 		return err

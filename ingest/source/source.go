@@ -131,6 +131,8 @@ type Output struct {
 	// interval, and sampled or dropped packets. Neither may be kept.
 	Reading func(r *portstat.Reading)
 	Sample  func(s *portstat.Sample)
+	// Flow takes what a switch counted of a flow. It may not be kept.
+	Flow func(r *portstat.FlowRecord)
 	// Keyed is nil where there is no keyed memory, as in a replay.
 	Keyed func(at model.Time, reports []dta.Report)
 	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or

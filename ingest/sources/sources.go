@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/erspan"
 	"github.com/weft-telemetry/weft/ingest/gnmi"
 	"github.com/weft-telemetry/weft/ingest/intreport"
+	"github.com/weft-telemetry/weft/ingest/ipfix"
 	"github.com/weft-telemetry/weft/ingest/otlp"
 	"github.com/weft-telemetry/weft/ingest/sflow"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -15,7 +16,7 @@ import (
 
 // All returns every source, in the order of the configuration.
 func All() []source.Source {
-	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, gnmi.Source, otlp.Source}
+	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, ipfix.Source, gnmi.Source, otlp.Source}
 }
 
 // ByKind returns the source of a kind.

@@ -31,13 +31,14 @@ const (
 	SFlow
 	GNMI
 	OTLP
+	IPFIX
 	Simulated // by the simulator, in process
 	numSources
 )
 
 // String returns the source's name.
 func (s Source) String() string {
-	names := [numSources]string{"unknown", "sFlow", "gNMI", "OTLP", "simulated"}
+	names := [numSources]string{"unknown", "sFlow", "gNMI", "OTLP", "IPFIX", "simulated"}
 	if s >= numSources {
 		s = UnknownSource
 	}
