@@ -76,7 +76,7 @@ func (c *Controller) Rebase(now model.Time) error {
 	c.flowsetsJudged = emitted(c.flowStats())
 	c.balanceWindow, c.recentLosses = balanceWindow{}, recentLosses{}
 	clear(c.tracedFlows)
-	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot), newLivenessTable(c.fabric)
+	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot, meterSlots(&c.cfg)), newLivenessTable(c.fabric)
 	c.now, c.wall = now, now
 	c.clocks = clockVotes{}
 	c.stats.Rebased++

@@ -117,6 +117,7 @@ type Devices interface {
 // PortCounters is what a port has counted since it came up.
 type PortCounters struct {
 	Port     model.Port
+	At       model.Time    // by the switch's clock; 0: now
 	Bytes    uint64        // sent
 	Discards uint64        // packets, buffer full (RFC 2863)
 	Paused   time.Duration // by PFC, of the most paused class
@@ -275,7 +276,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.reducer, e = flowreduce.New(cfg.Reduction, c.flowNames())
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
-	c.meter = newPortMeter(cfg.Flows.Slot)
+	c.meter = newPortMeter(cfg.Flows.Slot, meterSlots(&cfg))
 	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)
 	c.jobRecords.Store(newJobRecords(cfg.Jobs))
 	c.lastVerdict = map[verdictKind]recordedVerdict{}
@@ -367,6 +368,7 @@ func (c *Controller) Flush() {
 // processSlots analyses slots; one that panics is dropped.
 func (c *Controller) processSlots(slots iter.Seq[*flowwatch.Slot]) {
 	for s := range slots {
+		c.protect("port samples", func() { c.readNewestCounters(c.now) }) // which explain losses of the slot
 		c.stats.Slots++
 		c.flowsetsJudged = emitted(c.flowStats())
 		c.protect("flow analyses", func() { c.processSlot(s) })

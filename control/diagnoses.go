@@ -28,7 +28,7 @@ func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.DiagnosisReq
 // ingestPoll takes a host's diagnosis request from a list: the poll that the host
 // has sent into the fabric.
 func (c *Controller) ingestPoll(now model.Time, data []byte) error {
-	var p poll.Poll
+	var p poll.Request
 	if _, err := p.Parse(data); err != nil {
 		return err
 	}
@@ -36,7 +36,13 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	if at == 0 {
 		at = now // polls of the prototype have no time
 	}
-	return c.diagnoser.AddRequest(now, rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
+	d := diagnose.Detection{Event: p.Event, Victim: p.Flow, HostPaused: p.HostPaused, InFlight: p.InFlight}
+	if p.OfFlow {
+		d.Window = p.Measured
+	} else {
+		d.Latency = p.Measured
+	}
+	return c.diagnoser.AddRequest(now, rootcause.DiagnosisRequest{At: at, Detection: d})
 }
 
 // drawingCache holds drawings of the graphs of diagnosis requests that wait for
@@ -74,6 +80,9 @@ func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 
 // recordVerdicts adds verdicts as records and as evidence.
 func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
+	if len(list) > 0 {
+		c.readNewestCounters(c.now) // which say how long ports were paused
+	}
 	for i := range list {
 		v := &list[i]
 		c.setPollOutcome(v)

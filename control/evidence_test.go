@@ -34,7 +34,7 @@ func evidenceBed(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Controller{fabric: f, meter: newPortMeter(slotLength), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
+	c := &Controller{fabric: f, devices: NoDevices{}, meter: newPortMeter(slotLength, minMeterSlots), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
 	c.cfg.Intent, c.cfg.StallShare, c.cfg.Flows.Slot, c.cfg.BalanceSlots = topo.NewIntent(routes), 0.2, slotLength, 5
 	if c.correlator, err = incident.New(incident.DefaultConfig()); err != nil {
 		t.Fatal(err)
@@ -79,9 +79,9 @@ func TestShortPausesAreANotice(t *testing.T) {
 			at := model.Time(95 * time.Millisecond)
 			if tc.counted {
 				for _, p := range []model.Port{initial, behind} {
-					c.meter.last[p] = PortCounters{Port: p}
+					c.meter.ports[p] = &meteredPort{}
 				}
-				c.meter.addCounters(at, behind, tc.paused, 0)
+				c.meter.addCounters(at.Add(-5*time.Millisecond), at, behind, tc.paused, 0)
 			}
 			c.now = at.Add(13 * time.Millisecond)
 			c.recordVerdicts([]diagnose.Verdict{{
@@ -175,7 +175,7 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	host := c.fabric.Port(way[0]).Peer.Node
 	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
 	for _, p := range way {
-		c.meter.addCounters(18*ms, p, 9*time.Millisecond, 0)
+		c.meter.addCounters(8*ms, 18*ms, p, 9*time.Millisecond, 0)
 	}
 	far := way[len(way)-1]
 	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
@@ -200,7 +200,7 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	ms := model.Time(time.Millisecond)
 	port := c.portNamed(t, "tor2", "leaf2")
 	f := trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 139}
-	c.meter.addCounters(599*ms, port, 9*time.Millisecond, 0)
+	c.meter.addCounters(590*ms, 599*ms, port, 9*time.Millisecond, 0)
 	c.now = 612 * ms
 	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.correlator.OpenIncidents()) != 0 {
 		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.correlator.OpenIncidents()[0].Cause)

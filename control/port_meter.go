@@ -1,12 +1,10 @@
 package control
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -14,13 +12,21 @@ import (
 // paused or discarded packets: a packet that is stuck in a paused queue is not
 // lost, and one that a full buffer discarded was not lost silently.
 type portMeter struct {
-	at   model.Time // of the last sample
-	last map[model.Port]PortCounters
-	list []PortCounters
-	rate map[model.Port]portRate // over the last sample
+	sampledAt model.Time // the last sample
+	readAt    model.Time // the last reading of counters
+	ports     map[model.Port]*meteredPort
+	order     []model.Port // of ports, as they were first read
+	list      []PortCounters
+	rate      map[model.Port]portRate // over the last sample
 
 	slot  time.Duration
 	slots []slotCounters // the newest slots, by number modulo their count
+}
+
+// meteredPort is the newest counters of a port, and those of the last sample.
+type meteredPort struct {
+	last, sampled PortCounters
+	reported      bool // by the switch, at a time of its own
 }
 
 // portRate is what a port did between two samples.
@@ -40,35 +46,71 @@ func (r *portRate) counted(now model.Time) bool { return r.lasts > 0 && now.Sub(
 type slotCounters struct {
 	number   int64
 	paused   map[model.Port]time.Duration
-	discards map[model.NodeID]uint64 // by switch: a loss is not located more precisely
+	discards map[model.NodeID]discardSpan // by switch: a loss is not located more precisely
 }
 
-// meterSlots is how many slots are remembered.
-const meterSlots = 16
-
-func newPortMeter(slot time.Duration) portMeter {
-	return portMeter{last: map[model.Port]PortCounters{}, rate: map[model.Port]portRate{}, slot: slot, slots: make([]slotCounters, meterSlots)}
+// discardSpan is how many packets a switch discarded from the start of a slot up to the
+// slot in which it was read: switches that report rarely do not say when.
+type discardSpan struct {
+	packets uint64
+	from    int64 // slot
 }
 
-// addCounters adds what a port counted up to an instant.
-func (m *portMeter) addCounters(now model.Time, port model.Port, paused time.Duration, discards uint64) {
-	if paused == 0 && discards == 0 {
+// minMeterSlots is how many slots are remembered at least.
+const minMeterSlots = 16
+
+// meterSlots is how many slots are remembered: slots and traces are judged when their
+// last report has arrived, or was waited for.
+func meterSlots(cfg *Config) int {
+	traces := cfg.Traces.Trace.CloseAfter + time.Duration(cfg.Traces.Window+1)*cfg.Traces.Period
+	return minMeterSlots + max(cfg.Flows.WaitSlots, int(traces/max(cfg.Flows.Slot, 1)))
+}
+
+func newPortMeter(slot time.Duration, slots int) portMeter {
+	return portMeter{ports: map[model.Port]*meteredPort{}, rate: map[model.Port]portRate{}, slot: slot, slots: make([]slotCounters, slots)}
+}
+
+// addCounters adds what a port counted between two instants. Of a span that is longer
+// than what is remembered, the last part is taken for all of it.
+func (m *portMeter) addCounters(from, to model.Time, port model.Port, paused time.Duration, discards uint64) {
+	if paused == 0 && discards == 0 || to <= from {
 		return
 	}
 	// What was counted up to a slot's first instant happened before it.
-	n := (int64(now) - 1) / int64(m.slot)
-	h := &m.slots[((n%meterSlots)+meterSlots)%meterSlots]
-	if h.number != n || h.paused == nil {
-		*h = slotCounters{n, map[model.Port]time.Duration{}, map[model.NodeID]uint64{}}
+	last := (int64(to) - 1) / int64(m.slot)
+	first := max(int64(from)/int64(m.slot), last-int64(len(m.slots))+1)
+	if discards > 0 {
+		d := m.slotCounters(last).discards
+		was, known := d[port.Node]
+		if !known {
+			was.from = first
+		}
+		d[port.Node] = discardSpan{was.packets + discards, min(was.from, first)}
 	}
-	h.paused[port] += paused
-	h.discards[port.Node] += discards
+	if paused == 0 {
+		return
+	}
+	for n := first; n <= last; n++ {
+		part := min(to, model.Time((n+1)*int64(m.slot))).Sub(max(from, model.Time(n*int64(m.slot))))
+		if share := time.Duration(float64(paused) * float64(part) / float64(to.Sub(from))); share > 0 {
+			m.slotCounters(n).paused[port] += min(share, part)
+		}
+	}
+}
+
+// slotCounters returns the counters of a slot; those of an older one make room.
+func (m *portMeter) slotCounters(n int64) *slotCounters {
+	size := int64(len(m.slots))
+	h := &m.slots[((n%size)+size)%size]
+	if h.number != n || h.paused == nil {
+		*h = slotCounters{n, map[model.Port]time.Duration{}, map[model.NodeID]discardSpan{}}
+	}
+	return h
 }
 
 // hasCounters reports whether counters of a port are known.
 func (m *portMeter) hasCounters(port model.Port) bool {
-	_, known := m.last[port]
-	return known
+	return m.ports[port] != nil
 }
 
 // pausedIn is the largest share of a slot, of those from first to last, that a
@@ -105,10 +147,7 @@ func (m *portMeter) pausedFor(port model.Port, flows []model.FlowKey, routes *to
 // pausedPorts lists the ports that were paused for at least a share of a slot,
 // ascending.
 func (m *portMeter) pausedPorts(slot int64, share float64) (list []model.Port) {
-	h := &m.slots[((slot%meterSlots)+meterSlots)%meterSlots]
-	if h.number != slot {
-		return nil
-	}
+	h := m.slotCounters(slot)
 	for p, d := range h.paused {
 		if float64(d) >= share*float64(m.slot) {
 			list = append(list, p)
@@ -118,77 +157,12 @@ func (m *portMeter) pausedPorts(slot int64, share float64) (list []model.Port) {
 	return list
 }
 
-// discardedIn is how many packets a switch discarded in slots.
+// discardedIn is how many packets a switch discarded in slots, at most.
 func (m *portMeter) discardedIn(sw model.NodeID, first, last int64) (n uint64) {
 	for i := range m.slots {
-		if h := &m.slots[i]; h.number >= first && h.number <= last {
-			n += h.discards[sw]
+		if d := m.slots[i].discards[sw]; m.slots[i].number >= first && d.from <= last {
+			n += d.packets
 		}
 	}
 	return n
-}
-
-// samplePorts records every port: its newest label, and its counters since the
-// last sample.
-func (c *Controller) samplePorts(now model.Time) {
-	m := &c.meter
-	span := now.Sub(m.at)
-	if span < c.cfg.SampleInterval {
-		return
-	}
-	m.at = now
-	m.list = c.devices.Counters(m.list[:0])
-	board := c.ports.States()
-	for _, k := range m.list {
-		before, known := m.last[k.Port]
-		m.last[k.Port] = k
-		if !known {
-			continue
-		}
-		m.addCounters(now, k.Port, k.Paused-before.Paused, k.Discards-before.Discards)
-		r := portRate{
-			load:   model.Rate(float64(k.Bytes-before.Bytes) * 8 / span.Seconds()),
-			paused: min(1, float64(k.Paused-before.Paused)/float64(span)),
-		}
-		m.rate[k.Port] = r
-		s := record.PortSample{
-			Time: c.wallTime(now), Node: c.nodeName(k.Port.Node), Port: k.Port.Port, Samples: 1, Load: r.load, Paused: r.paused,
-		}
-		if age, ok := board.Age(k.Port, now); ok && age <= max(span, m.slot) {
-			state, _ := board.Newest(k.Port)
-			s.Queue, s.Latency = state.DequeueDepth, state.Latency
-		}
-		c.batch.Ports = append(c.batch.Ports, s)
-	}
-	c.sampleLabelledPorts(now, span)
-}
-
-// sampleLabelledPorts records ports without counters: their newest labels since
-// the last sample.
-func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
-	board := c.ports.States()
-	for _, p := range board.ReportedPorts() {
-		if _, counted := c.meter.last[p]; counted {
-			continue
-		}
-		age, _ := board.Age(p, now)
-		// A label has no more than the moment of one packet: counters win.
-		r := c.meter.rate[p]
-		if age > span {
-			if !r.counted(now) {
-				delete(c.meter.rate, p)
-			}
-			continue
-		}
-		state, _ := board.Newest(p)
-		if q := c.fabric.Port(p); q != nil && !r.counted(now) {
-			r = portRate{}
-			r.load = model.Rate(float64(q.Rate) * float64(state.Utilisation) / math.MaxUint16)
-		}
-		c.meter.rate[p] = r
-		c.batch.Ports = append(c.batch.Ports, record.PortSample{
-			Time: c.wallTime(now), Node: c.nodeName(p.Node), Port: p.Port, Samples: 1,
-			Queue: state.DequeueDepth, Latency: state.Latency, Load: r.load, Paused: r.paused,
-		})
-	}
 }

@@ -32,7 +32,15 @@ var _ api.KeyedMemory = (*Memory)(nil)
 // New returns the reader of a memory that has the tables of a Plan. The fabric's
 // clocks show 0 at the epoch.
 func New(f *topo.Fabric, epoch time.Time, m *translate.Memory) (*Memory, error) {
-	r := &Memory{fabric: f, epoch: epoch}
+	r, err := newMemory(f, m)
+	if err == nil {
+		r.epoch = epoch
+	}
+	return r, err
+}
+
+func newMemory(f *topo.Fabric, m *translate.Memory) (*Memory, error) {
+	r := &Memory{fabric: f}
 	for _, t := range m.KeyWrites {
 		if t.Config().Value == keyed.PortStateSize {
 			r.ports = t

@@ -7,9 +7,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
@@ -23,6 +24,10 @@ import (
 // the same decoders, memory, controller and analyses, without sockets, and
 // without a queue in which something could be shed. One goroutine uses it.
 type Replay struct {
+	// Incident, if not nil, is called for every incident that is new or has changed. It
+	// must not keep it.
+	Incident func(in *incident.Incident)
+
 	cfg       Config
 	core      *core.Core
 	fabric    *fabric
@@ -46,8 +51,20 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 	for _, src := range sources.All() {
 		r.fabric.noOutPort = r.fabric.noOutPort || src.NoOutPort && kinds[src.Kind]+kinds[source.SPAN] > 0
 	}
+	if r.collector, err = core.NewInProcessCollector(r.fabric.memory(), r.fabric.keyed, cfg.Controller.Step); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = r.Close()
+		}
+	}()
+	devices, err := livestate.NewDevices(r.fabric.doc.Fabric, r.collector.Memory())
+	if err != nil {
+		return nil, err
+	}
 	deps := core.Deps{
-		Devices: control.NoDevices{}, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.totals.addIncident,
+		Devices: devices, Records: func(b *record.Batch) { r.addRecords(ctx, b) }, Incident: r.addIncident,
 	}
 	var last core.LastIDs
 	if store != nil {
@@ -61,15 +78,12 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 	if r.core, err = core.New(c, deps, nil); err != nil {
 		return nil, err
 	}
-	if r.decoders, err = r.fabric.decoders(&cfg, nil, recordSink{
+	r.decoders, err = r.fabric.decoders(&cfg, nil, recordSink{
 		report:  func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) },
 		reading: func(one *portstat.Reading) { r.core.Controller.IngestReading(max(r.now, r.lastReport), one) },
 		sample:  func(one *portstat.Sample) { r.core.Controller.IngestSample(max(r.now, r.lastReport), one) },
 		flow:    func(one *portstat.FlowRecord) { r.core.Controller.IngestFlowRecord(max(r.now, r.lastReport), one) },
-	}); err != nil {
-		return nil, err
-	}
-	r.collector, err = core.NewInProcessCollector(r.fabric.memory(), r.fabric.keyed, cfg.Controller.Step)
+	})
 	return r, err
 }
 
@@ -149,6 +163,13 @@ func (r *Replay) ingest(d *capture.Datagram) error {
 		}
 	}
 	return nil
+}
+
+func (r *Replay) addIncident(in *incident.Incident) {
+	r.totals.addIncident(in)
+	if r.Incident != nil {
+		r.Incident(in)
+	}
 }
 
 // pollAfter is after how many reports memory is polled, even if no time has

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/livestate"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
@@ -98,9 +98,13 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 			return nil, err
 		}
 	}
+	devices, err := livestate.NewDevices(s.fabric.doc.Fabric, s.input.collector.Memory())
+	if err != nil {
+		return nil, err
+	}
 	if s.Core, err = core.New(c, core.Deps{
 		Alerts:  s.alerts,
-		Devices: control.NoDevices{}, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		Devices: devices, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {
 		return nil, err

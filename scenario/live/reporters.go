@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/dataplane/sonic"
 	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
@@ -14,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/poll"
 )
 
 // Reporters are the switches and hosts of a simulated fabric whose reports leave as
@@ -33,7 +35,7 @@ type Reporters struct {
 // sentTelemetry has smaller flowsets than a demo in one process: 20 switches send
 // 63,000 datagrams a second instead of 205,000. A service takes 100,000 of one
 // address.
-var sentTelemetry = telemetry{flows: 300, labels: 500 * time.Microsecond, states: 20 * time.Millisecond}
+var sentTelemetry = telemetry{flows: 300, labels: 500 * time.Microsecond, states: 5 * time.Millisecond}
 
 // Send takes a datagram that a node sent to the collector. It must not keep it.
 type Send func(at model.Time, from model.NodeID, datagram []byte) error
@@ -142,7 +144,12 @@ func (r *Reporters) requestDiagnosis(at model.Time, req agent.DiagnosisRequest) 
 		r.requests[from] = w
 	}
 	w.Begin(make([]byte, maxReport))
-	if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: r.list, Data: req.Poll.AppendTo(nil)}); err != nil {
+	src, known := r.sim.fabric.ByAddr(req.Poll.Flow.Src)
+	data := poll.Request{
+		Poll: req.Poll, Measured: req.Measured, OfFlow: !req.Reason.OfPacket(), InFlight: req.Reason == agent.Age,
+		HostPaused: known && simhost.FlowPortPaused(r.sim.net.Host(src), req.Poll.Flow),
+	}
+	if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: r.list, Data: data.AppendTo(nil)}); err != nil {
 		panic(fmt.Sprintf("live: a poll does not fit into a datagram: %v", err)) // it has 100 bytes
 	}
 	r.deliver(at, from, w.Finish())
