@@ -67,8 +67,12 @@ func (c *Controller) counterRecords(p *tracewatch.Period) {
 
 // addTraceEvidence adds a finding of traces as evidence.
 func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
+	began := from
+	if f.First != 0 { // a period is when traces are judged
+		began = min(from, f.First)
+	}
 	e := incident.Evidence{
-		At: c.now, From: from, Source: anomaly.Traces, Confirmed: true,
+		At: c.now, From: began, Source: anomaly.Traces, Confirmed: true,
 		Location: model.Port{Node: f.Switch}, Extent: f.Switches, NextHop: f.Next, HasNextHop: f.Known,
 	}
 	if f.Flow != nil {

@@ -35,6 +35,7 @@ type Finding struct {
 	Packets     uint64         `json:"packets"`            // packets that passed here
 	MirrorShare float64        `json:"mirror_share"`       // share of them that lost mirrors alone would make look ended
 	Chance      float64        `json:"chance"`             // probability that lost mirrors explain it all
+	First       model.Time     `json:"-"`                  // when the first packet of Ended was mirrored, by the analyzer's clock
 }
 
 // Detour reports whether all packets that looped left the loop and arrived, as
@@ -101,7 +102,7 @@ func (j *Judge) evaluate(p location, c *tally, all float64, ends map[model.NodeI
 	if c.all.ended < j.cfg.MinPackets {
 		return f, false
 	}
-	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets()}
+	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets(), First: c.firstEnded}
 	first := all  // probability that the next hop's mirror is lost
 	beyond := 0.0 // and that the packet was lost there, before another could see it
 	if p.known {

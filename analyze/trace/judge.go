@@ -65,8 +65,9 @@ type location struct {
 
 // tally counts packets of a location.
 type tally struct {
-	all     packetCounts
-	samples independentSamples
+	all        packetCounts
+	samples    independentSamples
+	firstEnded model.Time // when the first packet that ended was mirrored; 0: none
 }
 
 // packetCounts counts packets by the hops still ahead of them.
@@ -188,15 +189,29 @@ func (j *Judge) countDeparture(t *Trace, h *Hop, left int, ended bool) {
 		j.locations[p] = c
 	}
 	j.countPacket(c, h.Time, left, ended)
+	if ended {
+		c.firstEnded = earlier(c.firstEnded, t.First)
+	}
 	id := flowLocation{p, t.Key}
 	if f := j.flows[id]; f != nil {
 		j.countPacket(f, h.Time, left, ended)
+		if ended {
+			f.firstEnded = earlier(f.firstEnded, t.First)
+		}
 	} else if ended && len(j.flows) < j.cfg.MaxFlows {
 		// The first packet does not count: it was selected for how it ended.
 		j.flows[id] = &tally{}
 	} else if ended {
 		j.Refused++
 	}
+}
+
+// earlier returns the earlier of two times, of which 0 is none.
+func earlier(a, b model.Time) model.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // countPacket counts the current packet, which left a switch at a time of its
@@ -286,6 +301,7 @@ func (j *Judge) addLoop(t *Trace) {
 	}
 	f.Ended++
 	f.Packets++
+	f.First = earlier(f.First, t.First)
 	if t.mayEndAt(t.routes, &t.Hops[len(t.Hops)-1]) {
 		f.Escaped++
 	}
@@ -315,6 +331,7 @@ func (j *Judge) Merge(o *Judge) {
 			mine.Ended += f.Ended
 			mine.Packets += f.Packets
 			mine.Escaped += f.Escaped
+			mine.First = earlier(mine.First, f.First)
 			if mine.Flow != nil && (f.Flow == nil || *f.Flow != *mine.Flow) {
 				mine.Flow = nil
 			}
@@ -332,6 +349,7 @@ func (j *Judge) Merge(o *Judge) {
 }
 
 func (c *tally) merge(o *tally) {
+	c.firstEnded = earlier(c.firstEnded, o.firstEnded)
 	c.all.merge(&o.all)
 	c.samples.merge(o.samples, maxPacketSamples)
 }
