@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/browsertest"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/live/livetest"
 )
@@ -24,38 +25,41 @@ import (
 const web = "../web"
 
 // TestPastInBrowser: closed incidents of every kind are drawn at their own time, with
-// their culprit red, in all sizes and themes; and the same URLs show the same pictures
-// an hour of the fabric later. Another fault is active both times. It simulates seven
-// faults and takes minutes on a busy machine, so it runs on request: WEFT_PAST=1.
-// WEFT_SHOTS keeps the pictures in a folder.
+// their culprit red; one of them in all sizes and themes, the others in one each; and the
+// same URLs show the same pictures an hour of the fabric later. Another fault is active
+// both times. WEFT_SHOTS keeps the pictures in a folder.
 func TestPastInBrowser(t *testing.T) {
-	if os.Getenv("WEFT_PAST") == "" {
-		t.Skip("takes minutes: WEFT_PAST=1 runs it")
-	}
 	browsertest.Need(t, web)
 	folder := t.TempDir()
 	if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
 		folder = shots
 	}
 	urls := filepath.Join(t.TempDir(), "urls.json")
-	o := live.Options{
-		Config: live.DefaultConfig(), Console: console.Files(), Began: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
-		Pace: 1000, Store: filepath.Join(t.TempDir(), "weft.duckdb"),
+	began := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	o := live.Options{Config: live.DefaultConfig(), Console: console.Files(), Store: filepath.Join(t.TempDir(), "weft.duckdb")}
+	for i, rate := range []model.Rate{model.Gbps, 40 * model.Gbps} {
+		o.Rate, o.Pace, o.Began = rate, 1000, began.Add(time.Duration(i)*10*time.Second)
+		livetest.Run(t, o, func(ctx context.Context, url string) {
+			for _, kind := range faultKinds(ctx, t, url) {
+				if (kind.Kind == "incast") == (rate == congestible) {
+					injectAndWait(ctx, t, url, kind)
+				}
+			}
+		})
 	}
-	livetest.Run(t, o, func(ctx context.Context, url string) {
-		for _, kind := range faultKinds(ctx, t, url) {
-			injectAndWait(ctx, t, url, kind)
-		}
-	})
-	began := o.Began
+	o.Rate, o.Pace = model.Gbps, slow
 	for _, later := range []time.Duration{time.Minute, time.Hour} {
 		if t.Failed() {
 			return
 		}
-		o.Began, o.Pace = began.Add(later), slow
+		o.Began = began.Add(later)
 		livetest.Run(t, o, func(ctx context.Context, url string) { takePictures(ctx, t, url, urls, folder) })
 	}
 }
+
+// congestible is a rate at which an incast pauses ports for long enough to be more than a
+// notice. Simulations of slower links take less time.
+const congestible = 40 * model.Gbps
 
 // slow is a pace at which the browser has most of the CPU.
 const slow = 0.02
