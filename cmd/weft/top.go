@@ -40,6 +40,7 @@ type topFlags struct {
 	count int
 	sort  string
 	rows  int
+	host  bool
 }
 
 func (a *app) topCommand() *cobra.Command {
@@ -51,8 +52,12 @@ func (a *app) topCommand() *cobra.Command {
 running controller, and its open incidents. On a terminal it redraws every --every
 until q or Ctrl-C; the keys l, u, p and o sort ports by load, queue, share of time
 paused and lost packets. Elsewhere it prints one table. With -o json it prints one
-object per line and refresh, --count of them.`,
+object per line and refresh, --count of them.
+
+With --host it shows this Linux machine instead, without any controller: rates, losses
+and pauses of its interfaces, its TCP connections, and what makes them slow.`,
 		Example: `  weft top
+  weft top --host
   weft top --sort paused --every 500ms
   weft top --count 10 -o json --server http://127.0.0.1:8080`,
 		Args: argumentCount(0, 0),
@@ -65,6 +70,7 @@ object per line and refresh, --count of them.`,
 	fl.StringVar(&f.sort, "sort", f.sort, "sort ports by load, queue, paused or lost")
 	completeValues(cmd, "sort", "load", "queue", "paused", "lost")
 	fl.IntVar(&f.rows, "rows", f.rows, "maximum number of ports, and of flows, without a terminal")
+	fl.BoolVar(&f.host, "host", false, "show this machine: its interfaces, TCP connections, and what makes them slow")
 	return cmd
 }
 
@@ -81,6 +87,9 @@ func (f *topFlags) run(a *app, cmd *cobra.Command) error {
 		return usagef("--rows %d, want 1 to %d", f.rows, maxTop)
 	case f.scenarioFile != "":
 		return usagef("--scenario: want a controller; weft demo --scenario %s is one", f.scenarioFile)
+	}
+	if f.host {
+		return a.topHost(cmd, f.every, f.count, f.rows)
 	}
 	t, err := f.open(cmd, "", live.StartOptions{})
 	if err != nil {

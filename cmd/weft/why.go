@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,12 +19,14 @@ import (
 type whyFlags struct {
 	targetFlags
 	timeRange rangeFlags
+	host      bool
+	over      time.Duration
 }
 
 func (a *app) whyCommand() *cobra.Command {
 	var f whyFlags
 	cmd := &cobra.Command{
-		Use:   "why FLOW|HOST …",
+		Use:   "why FLOW|HOST … | --host",
 		Short: "Say why a flow or a host is slow, with evidence",
 		Long: `Say why a flow or a host is slow, from everything that a controller knows: incidents
 that involve it, diagnoses with their account of time, losses by place, and the ports
@@ -32,20 +35,38 @@ of its path. Evidence follows every cause; what is not known is said, too.
 FLOW is a 5-tuple, or two hosts for all flows between them; HOST is the name of a host.
 weft diagnose asks the switches for more, weft flows --flow shows all counters.
 
+With --host it asks no controller but the kernel of this Linux machine: whether it is
+this host, its NIC, the cable, congestion or a peer that makes flows slow, by what its
+counters show within --for.
+
 The exit code is 3 if a cause was found.`,
 		Example: `  weft why 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
   weft why 'h0>h9' --last 10m
   weft why h5 h7 -o json
-  weft why h2 --scenario examples/flow-faults.yaml`,
-		Args: argumentCount(1, -1),
+  weft why h2 --scenario examples/flow-faults.yaml
+  weft why --host --for 10s`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	f.register(cmd)
 	f.timeRange.register(cmd)
+	cmd.Flags().BoolVar(&f.host, "host", false, "ask this machine's own counters")
+	cmd.Flags().DurationVar(&f.over, "for", 2*time.Second, "with --host: how long to watch")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if f.host {
+			return argumentCount(0, 0)(cmd, args)
+		}
+		return argumentCount(1, -1)(cmd, args)
+	}
 	return cmd
 }
 
 func (f *whyFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	if f.over < 10*time.Millisecond {
+		return usagef("--for %v, want at least 10ms", f.over)
+	}
+	if f.host {
+		return a.whyHost(cmd.Context(), cmd.OutOrStdout(), f.over)
+	}
 	t, err := f.open(cmd, "", live.StartOptions{})
 	if err != nil {
 		return err

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/dataplane/hostcounters"
+	"github.com/weft-telemetry/weft/inhost/evidence"
+	"github.com/weft-telemetry/weft/internal/plural"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// hostView is what this host did between two snapshots.
+type hostView struct {
+	Time        time.Time          `json:"time"`
+	Seconds     float64            `json:"seconds"`
+	Verdicts    []evidence.Verdict `json:"verdicts"`
+	Interfaces  []interfaceRate    `json:"interfaces"`
+	Connections []connectionRate   `json:"connections"` // the fastest first
+	Missing     []string           `json:"missing,omitempty"`
+}
+
+type interfaceRate struct {
+	Name       string  `json:"name"`
+	Up         bool    `json:"up"`
+	ReceiveBps float64 `json:"receive_bps"`
+	SendBps    float64 `json:"send_bps"`
+	Lost       uint64  `json:"lost_packets"` // that it could not receive, or send
+	Damaged    uint64  `json:"damaged"`
+	Pauses     uint64  `json:"pauses_received"`
+	QueueBytes uint64  `json:"queue_bytes"`
+}
+
+type connectionRate struct {
+	Name          string  `json:"name"`
+	SendBps       float64 `json:"send_bps"`
+	ReceiveBps    float64 `json:"receive_bps"`
+	RTTNs         int64   `json:"rtt_ns"`
+	MinRTTNs      int64   `json:"min_rtt_ns"`
+	Retransmitted uint64  `json:"retransmitted"`
+	PeerLimited   float64 `json:"peer_limited_share"`
+}
+
+// compareSnapshots returns what happened between two snapshots.
+func compareSnapshots(before, after *evidence.Snapshot) *hostView {
+	seconds := max(after.Time.Sub(before.Time).Seconds(), 1e-3)
+	rate := func(was, now uint64) float64 { return 8 * float64(now-min(was, now)) / seconds }
+	v := &hostView{Time: after.Time, Seconds: seconds, Verdicts: evidence.Verdicts(before, after), Missing: after.Missing, Interfaces: []interfaceRate{}, Connections: []connectionRate{}}
+	for i := range after.Interfaces {
+		now := &after.Interfaces[i]
+		old := slices.IndexFunc(before.Interfaces, func(x evidence.Interface) bool { return x.Name == now.Name })
+		if old < 0 {
+			continue
+		}
+		was := &before.Interfaces[old]
+		grown := func(was, now uint64) uint64 { return now - min(was, now) }
+		v.Interfaces = append(v.Interfaces, interfaceRate{
+			Name: now.Name, Up: now.Up, ReceiveBps: rate(was.ReceivedBytes, now.ReceivedBytes), SendBps: rate(was.SentBytes, now.SentBytes),
+			Lost:    grown(was.Missed, now.Missed) + grown(was.SendDropped, now.SendDropped) + grown(was.QueueDropped, now.QueueDropped),
+			Damaged: grown(was.CRCErrors, now.CRCErrors), QueueBytes: now.QueueBytes,
+			Pauses: grown(was.Driver[evidence.PauseReceived], now.Driver[evidence.PauseReceived]),
+		})
+	}
+	for i := range after.Connections {
+		now := &after.Connections[i]
+		old := slices.IndexFunc(before.Connections, func(x evidence.Connection) bool { return x.Local == now.Local && x.Remote == now.Remote })
+		if old < 0 {
+			continue
+		}
+		was := &before.Connections[old]
+		c := connectionRate{
+			Name: fmt.Sprintf("%v > %v", now.Local, now.Remote), SendBps: rate(was.BytesAcked, now.BytesAcked), ReceiveBps: rate(was.BytesReceived, now.BytesReceived),
+			RTTNs: int64(now.RTT), MinRTTNs: int64(now.MinRTT), Retransmitted: now.Retransmitted - min(was.Retransmitted, now.Retransmitted),
+		}
+		if busy := now.Busy - was.Busy; busy > 0 {
+			c.PeerLimited = float64(now.PeerLimited-was.PeerLimited) / float64(busy)
+		}
+		v.Connections = append(v.Connections, c)
+	}
+	slices.SortStableFunc(v.Connections, func(a, b connectionRate) int {
+		return cmp.Compare(b.SendBps+b.ReceiveBps, a.SendBps+a.ReceiveBps)
+	})
+	return v
+}
+
+// print prints interfaces, connections and verdicts.
+func (v *hostView) print(w io.Writer, rows int) error {
+	fmt.Fprintf(w, "this host  %s  %s  %s\n", v.Time.UTC().Format("15:04:05.000"), plural.Count(len(v.Interfaces), "interface"),
+		plural.Count(len(v.Connections), "TCP connection"))
+	var t table
+	t.row("INTERFACE", "LINK", "RECEIVE", "SEND", "LOST", "DAMAGED", "PAUSES", "QUEUE")
+	for _, in := range v.Interfaces[:min(len(v.Interfaces), rows)] {
+		link := "down"
+		if in.Up {
+			link = "up"
+		}
+		t.row(in.Name, link, model.FormatRate(model.Rate(in.ReceiveBps)), model.FormatRate(model.Rate(in.SendBps)), in.Lost, in.Damaged, in.Pauses,
+			model.FormatBytes(model.Bytes(in.QueueBytes)))
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	if len(v.Connections) > 0 {
+		fmt.Fprintln(w)
+		var c table
+		c.row("TCP CONNECTION", "SEND", "RECEIVE", "RTT", "LEAST RTT", "SENT AGAIN", "WAITS FOR PEER")
+		for _, x := range v.Connections[:min(len(v.Connections), rows)] {
+			c.row(x.Name, model.FormatRate(model.Rate(x.SendBps)), model.FormatRate(model.Rate(x.ReceiveBps)), model.FormatDuration(time.Duration(x.RTTNs)),
+				model.FormatDuration(time.Duration(x.MinRTTNs)), x.Retransmitted, model.FormatShare(x.PeerLimited))
+		}
+		if err := c.print(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	v.printVerdicts(w)
+	return nil
+}
+
+func (v *hostView) printVerdicts(w io.Writer) {
+	if len(v.Verdicts) == 0 {
+		fmt.Fprintf(w, "no cause found on this host in %.1f s\n", v.Seconds)
+	}
+	for _, x := range v.Verdicts {
+		fmt.Fprintf(w, "%s (%s): %s", x.Where, x.Object, x.Text)
+		if len(x.Evidence) > 0 {
+			fmt.Fprintf(w, " (%s)", strings.Join(x.Evidence, "; "))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, m := range v.Missing {
+		fmt.Fprintf(w, "not known: %s\n", m)
+	}
+}
+
+// topHost prints this host every so often; count 0: until interrupted.
+func (a *app) topHost(cmd *cobra.Command, every time.Duration, count, rows int) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	out := cmd.OutOrStdout()
+	file, _ := out.(*os.File)
+	live := a.format != "json" && count == 0 && file != nil && screenOf(out).width > 0
+	if count == 0 && !live && a.format != "json" {
+		count = 1
+	}
+	if live {
+		fmt.Fprint(out, enterScreen)
+		defer fmt.Fprint(out, leaveScreen)
+	}
+	before := hostcounters.Read()
+	for n := 0; count == 0 || n < count; n++ {
+		if wait(ctx, every); ctx.Err() != nil {
+			return nil
+		}
+		after := hostcounters.Read()
+		v := compareSnapshots(before, after)
+		before = after
+		if a.format == "json" {
+			if err := json.NewEncoder(out).Encode(v); err != nil {
+				return err
+			}
+			continue
+		}
+		if live {
+			fmt.Fprint(out, cursorHome+clearBelow)
+		}
+		if err := v.print(out, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whyHost says why flows of this host are slow, from its own counters.
+func (a *app) whyHost(ctx context.Context, w io.Writer, over time.Duration) error {
+	before := hostcounters.Read()
+	wait(ctx, over)
+	v := compareSnapshots(before, hostcounters.Read())
+	var err error
+	if a.format == "json" {
+		err = printJSON(w, v)
+	} else {
+		v.printVerdicts(w)
+	}
+	if err == nil && len(v.Verdicts) > 0 {
+		err = errFault
+	}
+	return err
+}
