@@ -70,8 +70,9 @@ func (a *app) agentCommand() *cobra.Command {
 	var topology, node, status, hook string
 	var interfaces []string
 	var attach, detach bool
+	var watch hostWatchFlags
 	cmd := &cobra.Command{
-		Use:   "agent --topology FILE [--attach]",
+		Use:   "agent --topology FILE [--attach] | --host",
 		Short: "Count the flows of this Linux machine in the kernel and report them",
 		Long: `Count every packet of every flow that arrives at this machine's interfaces, with an
 eBPF program in the kernel, and report the counts of each slot to weft serve. The
@@ -82,17 +83,25 @@ their counters are printed. The program changes no packet, and the kernel detach
 when the agent ends, however it ends. --detach detaches the programs of all agents of
 this machine.
 
+With --host it watches this machine as a host instead: it logs and counts what its own
+counters show (weft why --host), and asks the controller of --server to diagnose TCP
+connections that are slow. It attaches nothing but what --drops needs.
+
 Interfaces are those that have the name of a port of the node, unless --interface names
 them. Needs Linux 6.6 (--hook tcx) or a driver with XDP (--hook xdp), and root or
 CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 		Example: `  weft agent --topology fabric.yaml --node leaf0
   weft agent --topology fabric.yaml --node leaf0 --attach --to 10.0.0.5:40040 --keys weft.keys
   weft agent --topology fabric.yaml --node gw0 --attach --interface eth0=1 --interface eth1=2
+  weft agent --host --status 127.0.0.1:9476 --server https://weft.example:8443
   weft agent --detach`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if detach {
 				return detachAgents(cmd.OutOrStdout())
+			}
+			if watch.host {
+				return watch.run(cmd, status)
 			}
 			if topology == "" {
 				return usagef("--topology is missing, want the topology file of the fabric")
@@ -133,6 +142,7 @@ CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 	fl.BoolVar(&attach, "attach", false, "attach the program and report")
 	fl.BoolVar(&detach, "detach", false, "detach the programs of all agents of this machine, and end")
 	f.register(cmd)
+	watch.register(cmd)
 	cmd.Flags().Lookup("node").DefValue = "" // the manual is the same on every machine
 	cmd.MarkFlagsMutuallyExclusive("attach", "detach")
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/dataplane/ebpf"
 	"github.com/weft-telemetry/weft/dataplane/hostcounters"
 	"github.com/weft-telemetry/weft/inhost/evidence"
 	"github.com/weft-telemetry/weft/internal/plural"
@@ -28,6 +30,7 @@ type hostView struct {
 	Verdicts    []evidence.Verdict `json:"verdicts"`
 	Interfaces  []interfaceRate    `json:"interfaces"`
 	Connections []connectionRate   `json:"connections"` // the fastest first
+	Drops       map[string]uint64  `json:"drops,omitempty"`
 	Missing     []string           `json:"missing,omitempty"`
 }
 
@@ -57,6 +60,14 @@ func compareSnapshots(before, after *evidence.Snapshot) *hostView {
 	seconds := max(after.Time.Sub(before.Time).Seconds(), 1e-3)
 	rate := func(was, now uint64) float64 { return 8 * float64(now-min(was, now)) / seconds }
 	v := &hostView{Time: after.Time, Seconds: seconds, Verdicts: evidence.Verdicts(before, after), Missing: after.Missing, Interfaces: []interfaceRate{}, Connections: []connectionRate{}}
+	for reason, n := range after.Drops {
+		if was := before.Drops[reason]; n > was {
+			if v.Drops == nil {
+				v.Drops = map[string]uint64{}
+			}
+			v.Drops[reason] = n - was
+		}
+	}
 	for i := range after.Interfaces {
 		now := &after.Interfaces[i]
 		old := slices.IndexFunc(before.Interfaces, func(x evidence.Interface) bool { return x.Name == now.Name })
@@ -123,6 +134,17 @@ func (v *hostView) print(w io.Writer, rows int) error {
 			return err
 		}
 	}
+	if len(v.Drops) > 0 {
+		fmt.Fprintln(w)
+		var d table
+		d.row("DROPPED BY THE KERNEL", "PACKETS")
+		for _, reason := range slices.Sorted(maps.Keys(v.Drops)) {
+			d.row(reason, v.Drops[reason])
+		}
+		if err := d.print(w); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(w)
 	v.printVerdicts(w)
 	return nil
@@ -144,8 +166,36 @@ func (v *hostView) printVerdicts(w io.Writer) {
 	}
 }
 
-// topHost prints this host every so often; count 0: until interrupted.
-func (a *app) topHost(cmd *cobra.Command, every time.Duration, count, rows int) error {
+// hostReader reads snapshots of this host, with the reasons of drops if they are wanted.
+func hostReader(drops bool) (read func() *evidence.Snapshot, stop func(), err error) {
+	if !drops {
+		return hostcounters.Read, func() {}, nil
+	}
+	d, err := ebpf.WatchDrops()
+	if err != nil {
+		return nil, nil, err
+	}
+	read = func() *evidence.Snapshot {
+		s := hostcounters.Read()
+		if s.Drops, err = d.Counts(); err != nil {
+			s.Missing = append(s.Missing, "drops: "+err.Error())
+		}
+		return s
+	}
+	return read, func() { _ = d.Close() }, nil // the kernel detaches it anyway
+}
+
+// dropsHelp is the help of --drops.
+const dropsHelp = "with --host: also count the packets that the kernel drops, by its reason; needs root or CAP_BPF and CAP_PERFMON, and Linux 5.17"
+
+// topHost prints what this host did in each interval; count 0: until interrupted.
+func (a *app) topHost(cmd *cobra.Command, f *topFlags) error {
+	every, count, rows := f.every, f.count, f.rows
+	read, end, err := hostReader(f.drops)
+	if err != nil {
+		return err
+	}
+	defer end()
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	out := cmd.OutOrStdout()
@@ -158,12 +208,12 @@ func (a *app) topHost(cmd *cobra.Command, every time.Duration, count, rows int) 
 		fmt.Fprint(out, enterScreen)
 		defer fmt.Fprint(out, leaveScreen)
 	}
-	before := hostcounters.Read()
+	before := read()
 	for n := 0; count == 0 || n < count; n++ {
 		if wait(ctx, every); ctx.Err() != nil {
 			return nil
 		}
-		after := hostcounters.Read()
+		after := read()
 		v := compareSnapshots(before, after)
 		before = after
 		if a.format == "json" {
@@ -183,11 +233,15 @@ func (a *app) topHost(cmd *cobra.Command, every time.Duration, count, rows int) 
 }
 
 // whyHost says why flows of this host are slow, from its own counters.
-func (a *app) whyHost(ctx context.Context, w io.Writer, over time.Duration) error {
-	before := hostcounters.Read()
+func (a *app) whyHost(ctx context.Context, w io.Writer, over time.Duration, drops bool) error {
+	read, end, err := hostReader(drops)
+	if err != nil {
+		return err
+	}
+	defer end()
+	before := read()
 	wait(ctx, over)
-	v := compareSnapshots(before, hostcounters.Read())
-	var err error
+	v := compareSnapshots(before, read())
 	if a.format == "json" {
 		err = printJSON(w, v)
 	} else {

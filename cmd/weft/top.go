@@ -41,6 +41,7 @@ type topFlags struct {
 	sort  string
 	rows  int
 	host  bool
+	drops bool
 }
 
 func (a *app) topCommand() *cobra.Command {
@@ -71,6 +72,7 @@ and pauses of its interfaces, its TCP connections, and what makes them slow.`,
 	completeValues(cmd, "sort", "load", "queue", "paused", "lost")
 	fl.IntVar(&f.rows, "rows", f.rows, "maximum number of ports, and of flows, without a terminal")
 	fl.BoolVar(&f.host, "host", false, "show this machine: its interfaces, TCP connections, and what makes them slow")
+	fl.BoolVar(&f.drops, "drops", false, dropsHelp)
 	return cmd
 }
 
@@ -89,7 +91,7 @@ func (f *topFlags) run(a *app, cmd *cobra.Command) error {
 		return usagef("--scenario: want a controller; weft demo --scenario %s is one", f.scenarioFile)
 	}
 	if f.host {
-		return a.topHost(cmd, f.every, f.count, f.rows)
+		return a.topHost(cmd, f)
 	}
 	t, err := f.open(cmd, "", live.StartOptions{})
 	if err != nil {

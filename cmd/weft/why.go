@@ -21,6 +21,7 @@ type whyFlags struct {
 	timeRange rangeFlags
 	host      bool
 	over      time.Duration
+	drops     bool
 }
 
 func (a *app) whyCommand() *cobra.Command {
@@ -51,6 +52,7 @@ The exit code is 3 if a cause was found.`,
 	f.timeRange.register(cmd)
 	cmd.Flags().BoolVar(&f.host, "host", false, "ask this machine's own counters")
 	cmd.Flags().DurationVar(&f.over, "for", 2*time.Second, "with --host: how long to watch")
+	cmd.Flags().BoolVar(&f.drops, "drops", false, dropsHelp)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if f.host {
 			return argumentCount(0, 0)(cmd, args)
@@ -65,7 +67,7 @@ func (f *whyFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		return usagef("--for %v, want at least 10ms", f.over)
 	}
 	if f.host {
-		return a.whyHost(cmd.Context(), cmd.OutOrStdout(), f.over)
+		return a.whyHost(cmd.Context(), cmd.OutOrStdout(), f.over, f.drops)
 	}
 	t, err := f.open(cmd, "", live.StartOptions{})
 	if err != nil {

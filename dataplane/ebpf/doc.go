@@ -12,3 +12,4 @@ package ebpf
 //go:generate go tool -modfile=../../tools.mod bpf2go -tags linux -target bpfel -go-package ebpf -output-stem flowset_object flowsetObject flowset.c -- -O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/x86_64-linux-gnu
 //go:generate go tool -modfile=../../tools.mod bpf2go -tags linux -target bpfel -go-package ebpf -output-stem wire_object wireObject wire.c -- -O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/x86_64-linux-gnu
 //go:generate go tool -modfile=../../tools.mod bpf2go -tags linux -target bpfel -go-package ebpf -output-stem peer_object peerObject peer.c -- -O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/x86_64-linux-gnu
+//go:generate go tool -modfile=../../tools.mod bpf2go -tags linux -target bpfel -go-package ebpf -output-stem drops_object dropsObject drops.c -- -O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/x86_64-linux-gnu

@@ -13,6 +13,8 @@ type Snapshot struct {
 	Protocols   Protocols    `json:"protocols"`
 	Connections []Connection `json:"connections"`
 	RDMA        []RDMAPort   `json:"rdma"`
+	// Drops are packets that the kernel dropped, by its own reason in lower case; nil: not counted.
+	Drops map[string]uint64 `json:"drops,omitempty"`
 	// Missing says what could not be read, and why.
 	Missing []string `json:"missing,omitempty"`
 }

@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -48,6 +49,7 @@ func Verdicts(before, after *Snapshot) []Verdict {
 		}
 	}
 	list = append(list, ofKernel(before, after)...)
+	list = append(list, ofDrops(before, after)...)
 	for i := range after.RDMA {
 		now := &after.RDMA[i]
 		if old := slices.IndexFunc(before.RDMA, func(x RDMAPort) bool { return x.Device == now.Device && x.Port == now.Port }); old >= 0 {
@@ -134,23 +136,12 @@ func ofRDMA(before, after *RDMAPort) []Verdict {
 const maxConnections = 10
 
 func ofConnections(before, after *Snapshot) (list []Verdict) {
-	type ends struct{ local, remote netip.AddrPort }
-	old := map[ends]*Connection{}
-	for i := range before.Connections {
-		c := &before.Connections[i]
-		old[ends{c.Local, c.Remote}] = c
-	}
 	type found struct {
 		Verdict
 		weight uint64
 	}
 	var all []found
-	for i := range after.Connections {
-		now := &after.Connections[i]
-		was := old[ends{now.Local, now.Remote}]
-		if was == nil || now.BytesAcked < was.BytesAcked {
-			continue // new, or another one with the same ends
-		}
+	for was, now := range continued(before, after) {
 		for _, v := range ofConnection(was, now) {
 			all = append(all, found{v, now.BytesAcked - was.BytesAcked})
 		}
@@ -160,6 +151,25 @@ func ofConnections(before, after *Snapshot) (list []Verdict) {
 		list = append(list, f.Verdict)
 	}
 	return list
+}
+
+// continued yields the connections of both snapshots. One that acknowledged fewer bytes is
+// another with the same ends.
+func continued(before, after *Snapshot) iter.Seq2[*Connection, *Connection] {
+	type ends struct{ local, remote netip.AddrPort }
+	old := map[ends]*Connection{}
+	for i := range before.Connections {
+		c := &before.Connections[i]
+		old[ends{c.Local, c.Remote}] = c
+	}
+	return func(yield func(was, now *Connection) bool) {
+		for i := range after.Connections {
+			now := &after.Connections[i]
+			if was := old[ends{now.Local, now.Remote}]; was != nil && now.BytesAcked >= was.BytesAcked && !yield(was, now) {
+				return
+			}
+		}
+	}
 }
 
 // ofConnection is what a connection waited for.
@@ -182,6 +192,17 @@ func ofConnection(was, now *Connection) (list []Verdict) {
 	}
 	if sent > 0 && now.MinRTT > 0 && now.RTT >= leastRTTGrowth*now.MinRTT && now.RTT-now.MinRTT >= leastQueueing {
 		add(Congestion, fmt.Sprintf("least RTT %v", now.MinRTT), "its RTT is %v: packets wait in queues, or the peer answers late", now.RTT)
+	}
+	return list
+}
+
+// Slow returns the connections that congestion makes slow: those that send segments again,
+// or whose packets wait.
+func Slow(before, after *Snapshot) (list []Connection) {
+	for was, now := range continued(before, after) {
+		if slices.ContainsFunc(ofConnection(was, now), func(v Verdict) bool { return v.Where == Congestion }) {
+			list = append(list, *now)
+		}
 	}
 	return list
 }

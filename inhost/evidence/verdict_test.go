@@ -17,7 +17,8 @@ func quiet() *Snapshot {
 			Local: netip.MustParseAddrPort("10.0.0.2:5000"), Remote: netip.MustParseAddrPort("10.0.0.3:80"), RTT: 200 * time.Microsecond,
 			MinRTT: 100 * time.Microsecond, BytesAcked: 1000, SegmentsSent: 1000, Busy: time.Second,
 		}},
-		RDMA: []RDMAPort{{Device: "mlx5_0", Port: 1, Counters: map[Meaning]uint64{CNPReceived: 5}}},
+		Drops: map[string]uint64{"netfilter drop": 6, "no socket": 7},
+		RDMA:  []RDMAPort{{Device: "mlx5_0", Port: 1, Counters: map[Meaning]uint64{CNPReceived: 5}}},
 	}
 }
 
@@ -34,6 +35,7 @@ func TestVerdicts(t *testing.T) {
 		"host kernel: softirqs dropped 9 packets":            func(s *Snapshot) { s.Softnet.Dropped += 9 },
 		"host kernel: 3 datagrams were dropped":              func(s *Snapshot) { s.Protocols.UDPReceiveFull += 3 },
 		"congestion mlx5_0/1: 7 notifications of congestion": func(s *Snapshot) { s.RDMA[0].Counters[CNPReceived] += 7 },
+		"host kernel: a firewall of this host dropped 3":     func(s *Snapshot) { s.Drops["netfilter drop"] += 3; s.Drops["no socket"] += 9 },
 		"peer mlx5_0/1: peers were not ready to receive 2":   func(s *Snapshot) { s.RDMA[0].Counters[NotReadyGot] += 2 },
 		"congestion kernel: TCP sent 10 of 10000 segments":   func(s *Snapshot) { s.Protocols.SegmentsSent += 10000; s.Protocols.Retransmitted += 10 },
 		"peer tcp 10.0.0.2:5000 > 10.0.0.3:80: the peer's": func(s *Snapshot) {
@@ -53,9 +55,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestNothingIsBlamed: for what grew before, for counters that were reset, for new
+// TestNothingIsFaulty: for what grew before, for counters that were reset, for new
 // interfaces and connections, and for a few segments sent again among many.
-func TestNothingIsBlamed(t *testing.T) {
+func TestNothingIsFaulty(t *testing.T) {
 	for name, change := range map[string]func(before, after *Snapshot){
 		"nothing grew": func(_, _ *Snapshot) {},
 		"reset": func(before, _ *Snapshot) {
@@ -90,5 +92,21 @@ func TestMeanings(t *testing.T) {
 	}
 	if got, ok := RDMAMeaning("np_cnp_sent"); got != CNPSent || !ok {
 		t.Errorf("RDMAMeaning(np_cnp_sent) = %q, %v; want %q", got, ok, CNPSent)
+	}
+}
+
+// TestSlowConnections: those that congestion makes slow, not those that wait for the peer.
+func TestSlowConnections(t *testing.T) {
+	before, after := quiet(), quiet()
+	c := after.Connections[0]
+	c.Busy, c.PeerLimited = c.Busy+time.Second, time.Second
+	after.Connections[0] = c
+	if list := Slow(before, after); len(list) != 0 {
+		t.Errorf("slow connections %+v; want none: it waits for its peer", list)
+	}
+	c.Retransmitted, c.SegmentsSent = c.Retransmitted+5, c.SegmentsSent+50
+	after.Connections[0] = c
+	if list := Slow(before, after); len(list) != 1 || list[0] != c {
+		t.Errorf("slow connections %+v; want %+v", list, c)
 	}
 }
