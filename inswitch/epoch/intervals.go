@@ -67,11 +67,12 @@ func (r *intervalRing) begin(now model.Time, bytes model.Bytes) (overwritten int
 }
 
 // include adds an overwritten interval to the summary. One that began after a gap
-// longer than all that the ring holds starts the summary anew: a start of long ago
-// would say nothing about what happened before the ring.
+// longer than what the summary and the ring cover together starts it anew: a start of
+// long ago would say nothing about what happened before the ring. After a shorter gap
+// the backlog that the pauses left may still be there.
 func (r *intervalRing) include(i interval, bytes func(sum, i uint32) uint32) {
 	e := &r.earlier
-	if e.count == 0 || i.start.Sub(e.end) > r.newest().start.Sub(i.start) {
+	if e.count == 0 || i.start.Sub(e.end) > e.end.Sub(e.start)+r.newest().start.Sub(i.start) {
 		*e = earlierIntervals{start: i.start, bytes: i.bytes}
 	}
 	e.end = i.end

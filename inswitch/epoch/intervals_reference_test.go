@@ -103,9 +103,12 @@ func (q *queueLog) congestion(now time.Duration) (all []span) {
 func record(all []span, keep int, now time.Duration, v epoch.Intervals) epoch.Intervals {
 	age := func(at time.Duration) epoch.Age { return epoch.Age(now - at) }
 	lost := max(len(all)-keep, 0)
-	first := lost - 1 // of the summary
-	for first > 0 && all[first].start-all[first-1].end <= all[first+keep].start-all[first].start {
-		first--
+	first := 0 // of the summary
+	for i := 1; i < lost; i++ {
+		summary, ring := all[i-1].end-all[first].start, all[i+keep].start-all[i].start
+		if all[i].start-all[i-1].end > summary+ring {
+			first = i
+		}
 	}
 	if lost > 0 {
 		e := &v.Earlier
