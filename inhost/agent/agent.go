@@ -18,7 +18,7 @@ const (
 	Rate                         // fewer bytes were acknowledged than the flow may expect
 	CompletionTime               // the flow, or the job it belongs to, took too long
 	RoundRobin                   // periodic: no problem was detected
-	FollowUp                     // the analysis requested another poll
+	FollowUp                     // the analysis requested another poll, and no packet is late any more
 )
 
 // OfPacket reports whether a single packet was late.
@@ -89,7 +89,7 @@ func (c *Config) Check() error {
 type DiagnosisRequest struct {
 	Poll     poll.Poll
 	Reason   Reason
-	Measured time.Duration // the measured time; for Rate the window
+	Measured time.Duration // the measured time; for Rate the window, for FollowUp since the flow was slow
 	Limit    time.Duration // the limit that Measured exceeds
 }
 
@@ -155,6 +155,7 @@ type watchedFlow struct {
 	busy         bool       // some bytes were unacknowledged throughout the window
 	polled       model.Time
 	polledBefore bool
+	slowSince    model.Time // start of what the last poll measured, if polledBefore
 }
 
 // maxSamples is how many packets of a flow are measured at a time. They are
@@ -257,7 +258,7 @@ func (a *Agent) Tick(now model.Time, out []DiagnosisRequest) []DiagnosisRequest 
 	for _, key := range a.order {
 		w := a.flows[key]
 		limit := a.rttLimit(w)
-		if age := now.Sub(w.timed[w.oldest].at); w.count > 0 && age > limit {
+		if age := w.age(now); age > limit {
 			if t, ok := a.request(now, key, w, Age, age, limit); ok {
 				out = append(out, t)
 			}
@@ -281,13 +282,30 @@ func (a *Agent) Tick(now model.Time, out []DiagnosisRequest) []DiagnosisRequest 
 }
 
 // FollowUp polls a flow again at the request of the analysis, whenever the last
-// poll was.
+// poll was: about the packet that is late by now or, if none is, about the time since
+// what the last poll measured.
 func (a *Agent) FollowUp(now model.Time, key model.FlowKey) (DiagnosisRequest, bool) {
 	w := a.flows[key]
 	if w == nil {
 		return DiagnosisRequest{}, false
 	}
-	return a.newRequest(now, key, w, FollowUp, 0, 0), true
+	if age, limit := w.age(now), a.rttLimit(w); age > limit {
+		return a.newRequest(now, key, w, Age, age, limit), true
+	}
+	slow := time.Duration(0)
+	if w.polledBefore {
+		slow = now.Sub(w.slowSince)
+	}
+	return a.newRequest(now, key, w, FollowUp, slow, 0), true
+}
+
+// age returns how long the oldest of the packets being measured is unacknowledged; 0
+// if there is none.
+func (w *watchedFlow) age(now model.Time) time.Duration {
+	if w.count == 0 {
+		return 0
+	}
+	return now.Sub(w.timed[w.oldest].at)
 }
 
 // checkRate ends a flow's window and checks its rate, if the flow was never
@@ -326,7 +344,7 @@ func (a *Agent) request(now model.Time, key model.FlowKey, w *watchedFlow, why R
 func (a *Agent) newRequest(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value,
 	limit time.Duration,
 ) DiagnosisRequest {
-	w.polled, w.polledBefore = now, true
+	w.polled, w.polledBefore, w.slowSince = now, true, now.Add(-value)
 	a.last, a.polled = now, true
 	a.number++
 	a.stats.Polls++

@@ -204,3 +204,27 @@ func TestFollowUpPollsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowUpSaysSinceWhen: a flow that is polled again was slow for a time. Switches
+// remember more than that, of which nothing made this flow slow.
+func TestFollowUpSaysSinceWhen(t *testing.T) {
+	a, err := New(DefaultConfig(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := model.FlowKey{SrcPort: 1, DstPort: 4791, Proto: model.UDP}
+	a.StartFlow(0, key, FlowExpectation{BaseRTT: 10 * time.Microsecond})
+	a.OnSent(100*µs, key, 1000)
+	if r, ok := a.OnAcked(150*µs, key, 1000); !ok || r.Latency() != 50*time.Microsecond {
+		t.Fatalf("OnAcked = %+v, %v; want a packet that took 50 µs", r, ok)
+	}
+	for _, at := range []model.Time{400 * µs, 900 * µs} {
+		if r, ok := a.FollowUp(at, key); !ok || r.Latency() != 0 || r.Window() != time.Duration(at-100*µs) {
+			t.Errorf("FollowUp at %v = %+v, %v; want the time since 100 µs", at, r, ok)
+		}
+	}
+	a.OnSent(1000*µs, key, 2000)
+	if r, ok := a.FollowUp(1100*µs, key); !ok || r.Reason != Age || r.Latency() != 100*time.Microsecond {
+		t.Errorf("FollowUp = %+v, %v; want the packet that is unacknowledged for 100 µs", r, ok)
+	}
+}
