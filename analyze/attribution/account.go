@@ -32,13 +32,15 @@ const (
 	NoPeerReport               // the switch that paused the place sent no report
 	NoBacklog                  // the reports show no backlog that would explain it
 	TooEarly                   // the intervals of that time are lost
+	TooLate                    // the snapshot was taken before
 	NotFollowed                // too small a part, or too many of them
 )
 
 // String returns the reason in words.
 func (r Reason) String() string {
 	return [...]string{
-		"no wait is known", "no report", "no report from the next switch", "no backlog is known", "intervals of that time are lost", "parts too small to be followed",
+		"no wait is known", "no report", "no report from the next switch", "no backlog is known", "intervals of that time are lost",
+		"the snapshot was taken before", "parts too small to be followed",
 	}[min(r, NotFollowed)]
 }
 

@@ -79,8 +79,7 @@ func (e *engine) device(n model.NodeID) int {
 	return -1
 }
 
-// queue returns a queue, prepared. Open intervals last at least until the packet
-// arrived or was found missing: the snapshot may have been taken before.
+// queue returns a queue, prepared.
 func (e *engine) queue(index int) *queue {
 	if e.queues[index] != nil {
 		return e.queues[index]
@@ -103,13 +102,13 @@ func (e *engine) queue(index int) *queue {
 	}
 	d := &e.evidence.Devices[q.device]
 	q.reported, q.clockError = true, float64(d.ClockError)
-	snapshot := max(e.ns(d.Snapshot), float64(e.victim.Took))
+	q.snapshot = e.ns(d.Snapshot)
 	q.pauses = make([]pause, 0, len(r.Pauses))
 	last := math.Inf(-1)
 	for _, p := range r.Pauses {
 		n := pause{max(e.ns(p.From), last), e.ns(p.To), p.Open, max(float64(p.Bytes), 0), coverage(p.Coverage)}
 		if p.Open {
-			n.to = snapshot
+			n.to = openUntil(n.from, q.snapshot, float64(e.victim.Took))
 		}
 		if n.to > n.from {
 			q.pauses, last = append(q.pauses, n), n.to
@@ -120,7 +119,7 @@ func (e *engine) queue(index int) *queue {
 	for _, c := range r.Congestions {
 		n := congestion{max(e.ns(c.From), last), e.ns(c.To), c.Open, max(float64(c.Peak), 0), coverage(c.Coverage)}
 		if c.Open {
-			n.to = snapshot
+			n.to = openUntil(n.from, q.snapshot, float64(e.victim.Took))
 		}
 		if n.to > n.from {
 			q.congestions, last = append(q.congestions, n), n.to
@@ -210,7 +209,11 @@ func (e *engine) appendStarts(list []start, v *visit) []start {
 		})
 	}
 	if w.rest > 0 {
-		r := e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: NoBacklog}, v.joins)
+		reason := NoBacklog
+		if v.joins > q.snapshot {
+			reason = TooLate
+		}
+		r := e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: reason}, v.joins)
 		list = append(list, start{edge{-1, r, 1, true}, v.hop, w.rest, 0, 0})
 	}
 	return slices.Clip(list)

@@ -38,6 +38,7 @@ type queue struct {
 	delay       float64
 	threshold   float64
 	since       float64
+	snapshot    float64
 	clockError  float64
 	pauses      []pause
 	congestions []congestion
@@ -103,9 +104,18 @@ func (q *queue) knownBacklogs(depths []known) []known {
 	if len(q.curve) > 0 {
 		// It says all since its first point.
 		list := slices.DeleteFunc(q.inferredBacklogs(nil), func(k known) bool { return k.at >= q.curve[0].at })
-		return append(list, q.curve...)
+		return q.extend(append(list, q.curve...))
 	}
-	return q.inferredBacklogs(depths)
+	return q.extend(q.inferredBacklogs(depths))
+}
+
+// extend adds that a queue which is congested at the snapshot stays as it is while
+// its congestion is taken to go on.
+func (q *queue) extend(list []known) []known {
+	if n := len(q.congestions); n > 0 && q.congestions[n-1].open && len(list) > 0 && list[len(list)-1].at < q.congestions[n-1].to {
+		list = append(list, known{q.congestions[n-1].to, list[len(list)-1].bytes})
+	}
+	return list
 }
 
 // inferredBacklogs returns what intervals and single depths say.

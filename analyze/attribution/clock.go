@@ -1,5 +1,7 @@
 package attribution
 
+import "github.com/weft-telemetry/weft/model"
+
 // Answer is what can be said about an order of events on different clocks.
 type Answer uint8
 
@@ -35,4 +37,11 @@ func within(at, from, to, err float64) Answer {
 		}
 	}
 	return min(started, ended)
+}
+
+// openUntil returns when an interval ends that was open at a snapshot. The packet may
+// have arrived, or have been found missing, after it, in the end: then the interval
+// went on until then, but no longer than it had lasted. Nothing is known of later.
+func openUntil[T float64 | model.Time](from, snapshot, end T) T {
+	return max(snapshot, min(end, snapshot+(snapshot-from)))
 }

@@ -37,6 +37,9 @@
 //     downstream changed; each slice as at its middle.
 //   - A summary of several pauses is one interval with a coverage: its share of
 //     paused time, evenly spread.
+//   - A packet may be later than a snapshot, if that answers several polls. What
+//     held at the snapshot is taken to go on for as long as it had lasted, with the
+//     backlog it had; what the packet waited for after that is unexplained.
 //   - A queue whose switch sent no report takes the part of the lateness that
 //     the others leave.
 //

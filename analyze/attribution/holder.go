@@ -36,8 +36,11 @@ func (e *engine) edgesOf(s state) []edge {
 		total += list[i].weight
 	}
 	if total == 0 {
-		if early {
+		switch {
+		case early:
 			return unexplained(TooEarly)
+		case at > e.ns(e.evidence.Devices[q.peer].Snapshot):
+			return unexplained(TooLate)
 		}
 		return unexplained(NoBacklog)
 	}

@@ -210,6 +210,8 @@ func (w *sentenceWriter) unexplained() {
 			missing = append(missing, "no report from "+w.names.Node(t.Place.Peer.Node))
 		case TooEarly:
 			missing = append(missing, w.names.Interface(t.Place.Port)+" was paused before the reported intervals")
+		case TooLate:
+			missing = append(missing, w.names.Node(t.Place.Port.Node)+" reported an earlier snapshot")
 		}
 	}
 	slices.Sort(missing)

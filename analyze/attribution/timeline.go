@@ -84,7 +84,7 @@ func (ev *Evidence) row(p Place, index int, from, to model.Time) TimelineRow {
 	r.Reported = true
 	clip := func(list []Span, start, end model.Time, open bool) []Span {
 		if open {
-			end = max(ev.Devices[i].Snapshot, to)
+			end = openUntil(start, ev.Devices[i].Snapshot, to)
 		}
 		if start, end = max(start, from), min(end, to); start < end {
 			list = append(list, Span{start, end})

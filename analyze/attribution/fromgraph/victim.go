@@ -51,7 +51,8 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 }
 
 // window returns how long the flow has been slow, where no packet was measured; not
-// longer than the reports go back.
+// longer than the reports go back: to the first reported epoch, and to the start of
+// what still held then. Switches also remember what was over before.
 func (b *builder) window() time.Duration {
 	from := b.g.From
 	if from == 0 {
@@ -61,8 +62,10 @@ func (b *builder) window() time.Duration {
 	for i := range b.g.Nodes {
 		n := &b.g.Nodes[i]
 		for _, list := range [][]provenance.Interval{n.PauseIntervals, n.CongestionIntervals} {
-			if len(list) > 0 {
-				reach = max(reach, n.Snapshot.Sub(list[0].Start))
+			for _, x := range list {
+				if x.End >= from {
+					reach = max(reach, n.Snapshot.Sub(x.Start))
+				}
 			}
 		}
 	}
