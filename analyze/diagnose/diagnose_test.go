@@ -24,7 +24,7 @@ func TestEqualIncastIsNoStorm(t *testing.T) {
 		t.Errorf("path %v, confidence %v; want %v and at least 0.95", v[0].Path, v[0].Confidence, want)
 	}
 	m := b.newAnalysis("h8>h5")
-	for _, e := range provenance.EdgesFrom(m.g.PortFlow, b.node(m, "leaf1>h4")) {
+	for _, e := range m.g.Contributions().At(b.node(m, "leaf1>h4")) {
 		if e.Weight > 2 {
 			t.Errorf("a flow of the incast weighs %v; want about nothing, or this test shows nothing", e.Weight)
 		}
@@ -57,6 +57,21 @@ func TestHostThatPauses(t *testing.T) {
 	}
 	p.LastEnd = now.Add(-5 * µs)
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.DrainsSlowly, "leaf1>h4")
+}
+
+// TestPausesOfLongAgoAreNoCause of a flow of which no packet was measured: switches
+// remember intervals of before the reported epochs.
+func TestPausesOfLongAgoAreNoCause(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.addQueue("leaf2>spine0", 0)
+	b.addQueue("spine0>leaf1", 0)
+	b.addBacklog("h8>h5", 0, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")
+	p := b.addPausedQueue("leaf1>h5", 0, 5*kb, 200*µs)
+	b.reports[b.id("leaf1")].Ports[0].Paused = false
+	p.LastEnd = now.Add(-10 * µs)
+	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.UnknownDetail, "leaf1>h5")
+	p.LastStart, p.BurstStart, p.LastEnd = now.Add(-200*time.Millisecond), now.Add(-200*time.Millisecond), now.Add(-160*time.Millisecond)
+	b.want(b.diagnose("h8>h5")[0], anomaly.None, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 }
 
 func TestContentionOnTheVictimsPath(t *testing.T) {

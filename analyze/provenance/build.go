@@ -48,7 +48,6 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	sortEdges(b.g.Held)
 	sortEdges(b.g.FromVictimHost)
 	b.sortRecords()
-	b.addContributions()
 	b.addPauseEdges()
 	for _, r := range e.Reports {
 		b.addSpreadEdges(r)
@@ -70,13 +69,7 @@ type builder struct {
 	refs     []flowRecordRef
 	backlogs []QueuedFlow // with flow numbers as in flows
 
-	// Scratch memory, reused from queue to queue.
-	replay        replayer
-	sums          []float64 // by flow: its contribution to the current queue
-	loads         []flowLoad
-	owners        []int32 // flows of the loads
-	contributions []float64
-	pairs         []portPairTraffic
+	pairs []portPairTraffic // scratch memory, reused from switch to switch
 }
 
 // flowRecordRef is a flow's record in numbers: two words, so that sorting is

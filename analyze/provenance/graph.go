@@ -70,9 +70,6 @@ type Graph struct {
 	// FlowPort: a flow waits for a queue that was paused. From is the flow.
 	// Weight: its packets that were paused there.
 	FlowPort []Edge
-	// PortFlow: a queue waits for the flows in it. To is the flow. Weight: the
-	// flow's contribution to the contention, below zero for its victims.
-	PortFlow []Edge
 
 	// Held: at the snapshots, a queue of the next switch held packets that came
 	// from this one. Weight: bytes of them.

@@ -186,7 +186,7 @@ func (a *analysis) addVerdict(what anomaly.Type, p int, loop []int) {
 // with their shares.
 func (a *analysis) contributors(p int) (list []diagnose.Culprit) {
 	all := 0.0
-	for _, e := range provenance.EdgesFrom(a.g.PortFlow, p) {
+	for _, e := range a.g.Contributions().At(p) {
 		if e.Weight > 0 {
 			list = append(list, diagnose.Culprit{Flow: a.g.Flows[e.To], Weight: e.Weight})
 			all += e.Weight

@@ -91,7 +91,7 @@ func DefaultOptions() Options { return Options{FlowsPerPort: 6} }
 
 // New selects what to show of a graph.
 func New(g *provenance.Graph, f *topo.Fabric, o Options) *Drawing {
-	p := picker{g: g, f: f, o: o, level: make([]int, len(g.Nodes)), flows: map[int]int{}}
+	p := picker{g: g, f: f, o: o, level: make([]int, len(g.Nodes)), flows: map[int]int{}, contributions: make([][]provenance.Edge, len(g.Nodes))}
 	p.pickPorts()
 	p.pickFlows()
 	return p.buildDrawing()
@@ -105,7 +105,8 @@ type picker struct {
 	level          []int       // by node; 0: not shown
 	flows          map[int]int // drawnEdges ones and their levels
 	names          map[int]string
-	severalClasses bool // ports of several classes are shown
+	contributions  [][]provenance.Edge // by node, of those that are shown
+	severalClasses bool                // ports of several classes are shown
 }
 
 // pickPorts walks from the victim to what it waited for.
@@ -167,10 +168,12 @@ func (p *picker) heldBy(n int) []provenance.Edge {
 // pickFlows selects the flows with the largest contributions at the selected
 // ports.
 func (p *picker) pickFlows() {
+	all := p.g.Contributions()
 	for n, level := range p.level {
 		if level == 0 {
 			continue
 		}
+		p.contributions[n] = all.At(n)
 		for _, e := range p.heaviestFlows(n) {
 			if _, shown := p.flows[e.To]; !shown {
 				p.flows[e.To] = level + 1
@@ -182,7 +185,7 @@ func (p *picker) pickFlows() {
 // heaviestFlows returns the edges of a port to the flows that weigh most there,
 // the victim's among them.
 func (p *picker) heaviestFlows(n int) []provenance.Edge {
-	edges := slices.Clone(provenance.EdgesFrom(p.g.PortFlow, n))
+	edges := slices.Clone(p.contributions[n])
 	// Two flows that meet only each other have opposite weights, up to the last
 	// bits of their sums, which must not decide the order.
 	heavy := func(e provenance.Edge) float32 { return float32(math.Abs(e.Weight)) }
@@ -252,7 +255,7 @@ func (p *picker) addEdges(d *Drawing) {
 		for _, e := range p.heaviestFlows(n) {
 			d.Edges = append(d.Edges, Edge{From: p.portID(n), To: p.names[e.To], Kind: PortFlow, Weight: e.Weight})
 		}
-		for _, e := range provenance.EdgesFrom(g.PortFlow, n) {
+		for _, e := range p.contributions[n] {
 			if _, shown := p.flows[e.To]; !shown {
 				hidden[e.To] = true
 			}

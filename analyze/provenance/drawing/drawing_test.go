@@ -74,11 +74,12 @@ func incast(t *testing.T) *testGraph {
 	b.g.Nodes[down].Depth = 120.4
 	b.g.FlowPort = []provenance.Edge{{From: 0, To: up, Weight: 200}, {From: 2, To: up, Weight: 20}}
 	b.g.PortPort = []provenance.Edge{{From: up, To: down, Weight: 48_160}}
-	b.g.PortFlow = []provenance.Edge{
-		{From: down, To: 2, Weight: -14},
-		{From: down, To: 3, Weight: 8.25},
-		{From: down, To: 6, Weight: 5.75},
-		{From: down, To: 7, Weight: 0.01},
+	for _, f := range []struct {
+		flow           int
+		packets, depth uint32
+	}{{2, 20, 80}, {3, 400, 10}, {6, 300, 12}, {7, 8, 10}} {
+		r := &epoch.Flow{Epoch: 1, Packets: f.packets, Depth: uint64(f.packets * f.depth)}
+		b.g.FlowEpochs = append(b.g.FlowEpochs, provenance.FlowEpoch{Node: down, Flow: f.flow, Record: r})
 	}
 	return b
 }
