@@ -83,6 +83,28 @@ func TestProgrammeIsFound(t *testing.T) {
 	}
 }
 
+// TestIncastAtFullRate has what slower links do not: snapshots are old for the packets
+// that they are to explain, and pauses outnumber what a switch remembers one by one.
+func TestIncastAtFullRate(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	cfg := DefaultConfig()
+	cfg.Seed = 2
+	l, d := watched(t, cfg)
+	pass(t, l, faultGap)
+	f, err := d.Inject("incast", Anywhere, faultDuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass(t, l, faultDuration+reportDelay)
+	s := d.Score()
+	if !f.Found {
+		t.Errorf("missed: %s", f.What)
+	}
+	for _, in := range s.FalseAlarms {
+		t.Errorf("incident %d is a false alarm: %v at %s: %s", in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
+	}
+}
+
 // TestBlackholeIsJoined is three sources that agree about one place within a
 // tenth of a second: counters, traces, and probes that the controller sends by
 // itself.
