@@ -30,6 +30,25 @@ func Best(rounds int, prepare, work func()) (best time.Duration) {
 	return best
 }
 
+// Timed is work whose time is compared with that of other work. Prepare runs before
+// it, untimed, and may be nil.
+type Timed struct{ Prepare, Work func() }
+
+// BestOfEach is Best for works that are compared. Rounds alternate between them:
+// a disturbance that lasts for seconds slows rounds of all of them, and not all rounds of one.
+func BestOfEach(rounds int, works ...Timed) []time.Duration {
+	best := make([]time.Duration, len(works))
+	for round := range rounds {
+		for i, w := range works {
+			took := Best(1, w.Prepare, w.Work)
+			if round == 0 || took < best[i] {
+				best[i] = took
+			}
+		}
+	}
+	return best
+}
+
 // Thread returns the CPU time that work took on its own thread. It is for work
 // that runs beside other goroutines; work must start none.
 func Thread(work func()) time.Duration {

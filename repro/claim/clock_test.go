@@ -32,6 +32,23 @@ func TestCPUIsWorkAlone(t *testing.T) {
 	}
 }
 
+// Rounds alternate, each after its preparation, and the least time of each work counts.
+func TestBestOfEachAlternates(t *testing.T) {
+	var order string
+	x := 1.0
+	work := func(name string, n int) Timed {
+		return Timed{func() { order += name }, func() {
+			for i := range n {
+				x = x*1.0000001 + float64(i)
+			}
+		}}
+	}
+	best := BestOfEach(3, work("a", 30_000_000), work("b", 3_000_000))
+	if order != "ababab" || best[1] >= best[0] || best[1] <= 0 {
+		t.Errorf("order %s, times %v; want ababab, and the second less than the first", order, best)
+	}
+}
+
 // What other goroutines do, and sleep, is not the thread's work.
 func TestThreadIsItsOwnWorkAlone(t *testing.T) {
 	var stop atomic.Bool

@@ -23,7 +23,7 @@ var (
 		Name: "gathering", Removes: "every postcard is a path of one hop, and is written by itself",
 	}
 	lockFree = claim.Mutation{
-		Name: "lock-free lists", Removes: "the reader and the writer of a list exclude each other by a lock",
+		Name: "lock-free lists", Removes: "the reader of a list holds a lock that its writer waits for",
 	}
 )
 

@@ -2,6 +2,8 @@ package dta
 
 import (
 	"testing"
+
+	"github.com/weft-telemetry/weft/repro/claim"
 )
 
 // A poller alone sees every entry of the ring that can be read, again and
@@ -43,10 +45,13 @@ func TestTranslatedReachesTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Region().Close()
-	if _, err := translatorRate(table, 128, func(i int) uint32 { return uint32(i % 2) }); err != nil {
+	m := &timing{o: claim.Options{Quick: true}}
+	m.addTranslator(table, appendRun{batch: 4, entry: 4, spread: func(i int) uint32 { return uint32(i % 2) }})
+	if _, err := m.rates(); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range []uint64{5 * 64, 5 * 64, 0} { // five rounds
+	all := rounds * uint64(m.counts[0])
+	for id, want := range []uint64{all / 2, all / 2, 0} {
 		if got, err := table.Head(uint32(id)); err != nil || got != want {
 			t.Errorf("list %d has %d entries, %v; want %d", id, got, err, want)
 		}

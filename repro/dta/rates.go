@@ -110,30 +110,24 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	for i := range order {
 		order[i] = uint32(rng.IntN(len(keys)))
 	}
-	var err error
-	best := func(prepare func(), work func() error) float64 {
-		took := claim.Best(3, prepare, func() {
-			if failed := work(); err == nil {
-				err = failed
-			}
-		})
-		return millions(out.reports, took)
+	m := &timing{o: o}
+	at := map[*float64]int{}
+	measure := func(rate *float64, prepare func(), work func() error) {
+		at[rate] = m.add(out.reports, prepare, work)
 	}
 	value := func(r *wire.Report) uint32 { return binary.BigEndian.Uint32(r.Data) }
-
-	o.Report(0, "CPU collectors")
 	run := packReports(wire.KeyWrite, keys, order, 1, false)
 	sum := uint32(0)
-	out.parse = best(nil, func() error {
+	measure(&out.parse, nil, func() error {
 		return forEachReport(run,
 			func(r *wire.Report) bool { sum += value(r); return true })
 	})
 	hash, cuckoo, log := peer.NewHash(out.flows), peer.NewCuckoo(out.flows), peer.NewLog(out.reports, out.flows)
 	// All start empty in every round.
-	out.hash = best(hash.Reset, func() error {
+	measure(&out.hash, hash.Reset, func() error {
 		return forEachReport(run, func(r *wire.Report) bool { return hash.Put((*peer.Key)(r.Key), value(r)) })
 	})
-	out.cuckoo = best(cuckoo.Reset, func() error {
+	measure(&out.cuckoo, cuckoo.Reset, func() error {
 		return forEachReport(run, func(r *wire.Report) bool { return cuckoo.Put((*peer.Key)(r.Key), value(r)) })
 	})
 	put := log.Put
@@ -144,20 +138,12 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 			return true
 		}
 	}
-	out.log = best(log.Reset, func() error {
+	measure(&out.log, log.Reset, func() error {
 		return forEachReport(run, func(r *wire.Report) bool {
 			return put(peer.Record{Key: peer.Key(r.Key), Value: value(r)})
 		})
 	})
-	if err == nil && (hash.Len() != cuckoo.Len() || log.Len() != out.reports && !o.Without(indexes) || sum == 0) {
-		err = fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(),
-			log.Len(), out.reports)
-	}
-	if err != nil || ctx.Err() != nil {
-		return out, cmp.Or(err, ctx.Err())
-	}
 
-	o.Report(0.5, "Key-Write, Postcarding, Append")
 	mem, err := weftMemory(int64(out.mib) << 20)
 	if err != nil {
 		return out, err
@@ -186,17 +172,26 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 			return nil
 		}
 	}
-	out.write = best(nil, taken(run))
-	out.write2 = best(nil, taken(packReports(wire.KeyWrite, keys, order, 2, false)))
-	cards := packReports(wire.Postcarding, keys, order, 1, false)
-	if o.Without(gathering) {
-		cards = packReports(wire.Postcarding, keys, order, 1, true)
+	measure(&out.write, nil, taken(run))
+	measure(&out.write2, nil, taken(packReports(wire.KeyWrite, keys, order, 2, false)))
+	cards := packReports(wire.Postcarding, keys, order, 1, o.Without(gathering))
+	measure(&out.postcard, nil, taken(cards))
+	measure(&out.scattered, nil, taken(byHop(cards, len(cards)/out.reports)))
+	measure(&out.append, nil, taken(packReports(wire.Append, keys, order, 1, false)))
+	measure(&out.appendKey, nil, taken(packReports(wire.Append, keys, order, 1, true)))
+	o.Report(0.1, "CPU collectors, Key-Write, Postcarding, Append")
+	rates, err := m.rates()
+	if err != nil || ctx.Err() != nil {
+		return out, cmp.Or(err, ctx.Err())
 	}
-	out.postcard = best(nil, taken(cards))
-	out.scattered = best(nil, taken(byHop(cards, len(cards)/out.reports)))
-	out.append = best(nil, taken(packReports(wire.Append, keys, order, 1, false)))
-	out.appendKey = best(nil, taken(packReports(wire.Append, keys, order, 1, true)))
-	return out, cmp.Or(err, ctx.Err())
+	for rate, i := range at {
+		*rate = rates[i]
+	}
+	if hash.Len() != cuckoo.Len() || log.Len() != out.reports && !o.Without(indexes) || sum == 0 {
+		return out, fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(),
+			log.Len(), out.reports)
+	}
+	return out, nil
 }
 
 // weftMemory is the memory that the reports are stored in: size bytes of

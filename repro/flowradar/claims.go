@@ -22,6 +22,7 @@ func Claims() []claim.Claim {
 		loop,
 		blackhole,
 		lossDelay,
+		partialDeployment,
 		dleft,
 		burst,
 		iblt,

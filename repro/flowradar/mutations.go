@@ -16,6 +16,9 @@ var (
 	similarCounters = claim.Mutation{
 		Name: "neighbours' counters", Removes: "a flow's packets at one switch say nothing about those at its neighbours",
 	}
+	secondSighting = claim.Mutation{
+		Name: "second flowset", Removes: "only spines export flowsets, so that a flow is in one of them",
+	}
 	routeKnowledge = claim.Mutation{
 		Name: "routes", Removes: "the decoder asks all neighbours, as if it knew no routes",
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
@@ -31,6 +32,7 @@ type netRun struct {
 	geometry  sketch.Geometry
 	options   flows.Options
 	inFlight  uint64 // percentage of a switch's flows that differ there; 0: as usual
+	deployed  []int  // tiers whose switches export flowsets; nil: all. Routes are then known.
 }
 
 // netDecode decodes fabrics without knowledge of routes, until it has evaluated
@@ -51,13 +53,20 @@ func netDecode(ctx context.Context, o claim.Options, run netRun, report func(don
 		if err != nil {
 			return r, err
 		}
+		guides := []flows.Guide{flows.NeighbourGuide(l.routes.Fabric(), s.sets)}
+		if run.deployed != nil {
+			if s.keep(l, run.deployed); len(s.sets) == 0 {
+				return r, fmt.Errorf("no switches on tiers %v", run.deployed)
+			}
+			guides = []flows.Guide{flows.RouteGuide(l.routes, s.sets)}
+		}
 		var decoded []flows.Decoded
 		spent += claim.CPU(func() {
 			if o.Without(neighbours) {
 				decoded = decodeAlone(s.sets)
 				return
 			}
-			decoded = flows.NetDecode(s.sets, run.options, flows.NeighbourGuide(l.routes.Fabric(), s.sets))
+			decoded = flows.NetDecode(s.sets, run.options, guides...)
 		})
 		for j := range decoded {
 			r.judge(&s.want[j], &decoded[j])
@@ -69,6 +78,17 @@ func netDecode(ctx context.Context, o claim.Options, run netRun, report func(don
 	}
 	r.cpu = spent / time.Duration(r.hidden.Of)
 	return r, nil
+}
+
+// keep removes the flowsets of switches on other tiers.
+func (s *slot) keep(l *load, tiers []int) {
+	sets, want := s.sets, s.want
+	s.sets, s.want = nil, nil
+	for i, sw := range l.switches {
+		if slices.Contains(tiers, l.routes.Fabric().Node(sw).Tier) {
+			s.sets, s.want = append(s.sets, sets[i]), append(s.want, want[i])
+		}
+	}
 }
 
 func (r *netRate) judge(want *contents, d *flows.Decoded) {
@@ -109,6 +129,18 @@ func paperGeometry(expected, most int) (sketch.Geometry, error) {
 	plan, err := flowset.Plan(most, 0.99, flowset.Single)
 	g := plan.Geometry
 	g.Tables, g.TableCells = 4, uint32(math.Ceil(cells4[expected]*float64(expected)/4))
+	return g, err
+}
+
+// withoutHiddenFlows is paperGeometry with a filter that hides a flow in at most one flowset of
+// 1,000, for claims that are not about filters.
+func withoutHiddenFlows(expected, most int) (sketch.Geometry, error) {
+	g, err := paperGeometry(expected, most)
+	if err != nil {
+		return g, err
+	}
+	plan, err := flowset.Plan(most, 0.999, flowset.Single)
+	g.FilterBits, g.FilterHashes = plan.FilterBits, plan.FilterHashes
 	return g, err
 }
 

@@ -190,7 +190,7 @@ func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
 }
 
 func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
-	expected := o.Pick(100_000, 10_000)
+	expected := o.Pick(100_000, 1_000)
 	sizes := []int{4, 8, 12, 16}
 	if o.Broken() {
 		sizes = sizes[:1]
