@@ -12,15 +12,17 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// livenessTable is when each switch reported last, by kind of report; 0: never.
-// Any report shows that its switch and the path from it work.
+// livenessTable is when each switch reported last, by kind of report, 0: never, and how
+// often. Any report shows that its switch and the path from it work.
 type livenessTable struct {
 	fabric   *topo.Fabric
 	lastSeen [][numKinds]model.Time // by node
+	reports  [][numKinds]uint64     // by node
 }
 
 func newLivenessTable(f *topo.Fabric) livenessTable {
-	return livenessTable{fabric: f, lastSeen: make([][numKinds]model.Time, len(f.Nodes()))}
+	n := len(f.Nodes())
+	return livenessTable{fabric: f, lastSeen: make([][numKinds]model.Time, n), reports: make([][numKinds]uint64, n)}
 }
 
 // markAlive notes a report of a node. A report may name a node that is not a
@@ -28,6 +30,7 @@ func newLivenessTable(f *topo.Fabric) livenessTable {
 func (h *livenessTable) markAlive(now model.Time, k Kind, id model.NodeID) {
 	if h.fabric.HasNode(id) && h.fabric.Node(id).Role.IsSwitch() {
 		h.lastSeen[id][k] = max(now, 1)
+		h.reports[id][k]++
 	}
 }
 
@@ -62,7 +65,7 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 		for k, at := range h.lastSeen[id] {
 			if at != 0 {
 				list = append(list, api.ReportAge{
-					Switch: h.fabric.Node(model.NodeID(id)).Name, Source: Kind(k).String(),
+					Switch: h.fabric.Node(model.NodeID(id)).Name, Source: Kind(k).String(), Reports: h.reports[id][k],
 					AgeMs: float64(max(now.Sub(at), 0)) / float64(time.Millisecond),
 				})
 			}
@@ -74,7 +77,7 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 // AddLiveness adds the ages of reports to health, source by source. A switch that
 // reported and has fallen silent makes it degraded.
 func (v *View) AddLiveness(h *api.Health) {
-	h.ReportAges = v.snapshot().liveness
+	h.ReportAges = slices.Clone(v.snapshot().liveness)
 	h.Sources, h.Silent = []api.SourceHealth{}, []string{}
 	limit := float64(v.silent) / float64(time.Millisecond)
 	newest := map[string]float64{}
@@ -92,6 +95,10 @@ func (v *View) AddLiveness(h *api.Health) {
 		if s.Switches++; one.AgeMs > limit {
 			s.Silent++
 		}
+	}
+	for i := range h.ReportAges {
+		one := &h.ReportAges[i]
+		one.Silent = newest[one.Switch] > limit
 	}
 	for name, age := range newest {
 		if age > limit {

@@ -44,10 +44,10 @@ func TestEveryReportIsHeard(t *testing.T) {
 	c.IngestReport(4*second, plan.FlowsetList(sw[1]), flowsetChunk(sw[0], 0, 10*time.Millisecond))
 	name := func(i int) string { return f.Node(sw[i]).Name }
 	want := []api.ReportAge{
-		{Switch: name(0), Source: "flowset", AgeMs: 4000},
-		{Switch: name(1), Source: "mirror", AgeMs: 3000},
-		{Switch: name(2), Source: "label", AgeMs: 2000},
-		{Switch: name(3), Source: "epoch", AgeMs: 1000},
+		{Switch: name(0), Source: "flowset", Reports: 1, AgeMs: 4000},
+		{Switch: name(1), Source: "mirror", Reports: 1, AgeMs: 3000},
+		{Switch: name(2), Source: "label", Reports: 1, AgeMs: 2000},
+		{Switch: name(3), Source: "epoch", Reports: 1, AgeMs: 1000},
 	}
 	got := h.snapshot(5 * second)
 	for _, one := range want {
@@ -67,6 +67,11 @@ func TestEveryReportIsHeard(t *testing.T) {
 	slices.Sort(silent)
 	if health.State != "degraded" || !slices.Equal(health.Silent, silent) || len(health.Alerts) != 1 {
 		t.Errorf("health %+v; want %v silent, and an alert", health, silent)
+	}
+	for _, one := range health.ReportAges {
+		if one.Silent != slices.Contains(silent, one.Switch) {
+			t.Errorf("%+v; want silence of %v", one, silent)
+		}
 	}
 	for _, s := range health.Sources {
 		if s.Source == "mirror" && s != (api.SourceHealth{Source: "mirror", Switches: 1, Silent: 1, AgeMs: 3000}) {

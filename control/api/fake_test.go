@@ -187,7 +187,7 @@ func (k *fake) Health() Health {
 			Losses: []StageLoss{{Reason: "socket", Count: 1}},
 		}},
 		Store:   Storage{Kind: "memory", Bytes: 1 << 20, MaxBytes: 1 << 30},
-		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, ReportAges: []ReportAge{{"tor0", "flowset", 4}},
+		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, ReportAges: []ReportAge{{Switch: "tor0", Source: "flowset", Reports: 7, AgeMs: 4}},
 	}
 }
 

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -69,10 +72,19 @@ type SourceHealth struct {
 	AgeMs    float64 `json:"age_ms" doc:"Age of the newest report"`
 }
 
-// ReportAge is the age of one switch's newest report of one kind.
+// ReportAge is what one switch has sent of one kind of report.
 type ReportAge struct {
-	Switch, Source string
-	AgeMs          float64
+	Switch  string  `json:"switch"`
+	Source  string  `json:"source" doc:"flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record"`
+	Reports uint64  `json:"reports_total" doc:"Used by the analyses, since the start"`
+	AgeMs   float64 `json:"age_ms" doc:"Of the newest"`
+	Silent  bool    `json:"silent" doc:"The switch sent some before, and nothing of any kind for controller.silent_after"`
+}
+
+// SourceList is what all switches have sent.
+type SourceList struct {
+	Time  time.Time   `json:"time"`
+	Items []ReportAge `json:"items" doc:"Ascending by switch and source"`
 }
 
 // Stage is one stage of the pipeline. In = Out + losses + queued, if the stage
@@ -113,6 +125,15 @@ type Storage struct {
 func (s *Server) healthRoutes() {
 	get(s, "/health", "get-health", "Health", "Pipeline health from switch to store: rates, losses by reason, queues",
 		func(context.Context, *struct{}) (Health, error) { return s.health(), nil })
+	get(s, "/sources", "get-sources", "Health", "What each switch reports: kinds, numbers, ages",
+		func(context.Context, *struct{}) (SourceList, error) {
+			h := s.deps.Live.Health()
+			list := SourceList{Time: h.Time, Items: append([]ReportAge{}, h.ReportAges...)}
+			slices.SortFunc(list.Items, func(a, b ReportAge) int {
+				return cmp.Or(strings.Compare(a.Switch, b.Switch), strings.Compare(a.Source, b.Source))
+			})
+			return list, nil
+		})
 }
 
 // shownAddresses bounds the addresses with wrong tokens in health and metrics.

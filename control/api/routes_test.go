@@ -166,6 +166,7 @@ func calls(k *fake) []call {
 		{"inject-fault", "POST", "/faults", `{"kind":"meteor"}`, 422},
 		{"list-faults", "GET", "/faults", "", 200},
 		{"get-health", "GET", "/health", "", 200},
+		{"get-sources", "GET", "/sources", "", 200},
 		{"complete-filter", "GET", "/filter/complete?text=ip.s", "", 200},
 		{"complete-filter", "GET", "/filter/complete?of=traces&text=" + url.QueryEscape("hop.switch == "), "", 200},
 		{"complete-filter", "GET", "/filter/complete?of=packets&text=tcp&at=1", "", 200},

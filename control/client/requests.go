@@ -27,6 +27,11 @@ func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	return callJSON[api.Health](ctx, c, "GET", "/health", nil, nil)
 }
 
+// Sources lists what each switch reports.
+func (c *Client) Sources(ctx context.Context) (api.SourceList, error) {
+	return callJSON[api.SourceList](ctx, c, "GET", "/sources", nil, nil)
+}
+
 // Incidents lists incidents, newest first.
 func (c *Client) Incidents(ctx context.Context, q api.IncidentsQuery) (api.Page[api.Incident], error) {
 	return callJSON[api.Page[api.Incident]](ctx, c, "GET", "/incidents", queryParams(q), nil)
