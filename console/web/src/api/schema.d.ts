@@ -558,6 +558,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What each switch reports: kinds, numbers, ages */
+        get: operations["get-sources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/state": {
         parameters: {
             query?: never;
@@ -2664,6 +2681,23 @@ export interface components {
                 [key: string]: number;
             };
         };
+        ReportAge: {
+            /**
+             * Format: double
+             * @description Of the newest
+             */
+            age_ms: number;
+            /**
+             * Format: int64
+             * @description Used by the analyses, since the start
+             */
+            reports_total: number;
+            /** @description The switch sent some before, and nothing of any kind for controller.silent_after */
+            silent: boolean;
+            /** @description flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record */
+            source: string;
+            switch: string;
+        };
         ResetEvent: {
             reason: string;
         };
@@ -2775,6 +2809,12 @@ export interface components {
              * @description Switches that have sent such reports
              */
             switches: number;
+        };
+        SourceList: {
+            /** @description Ascending by switch and source */
+            items: components["schemas"]["ReportAge"][];
+            /** Format: date-time */
+            time: string;
         };
         Span: {
             /**
@@ -4482,6 +4522,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SlowFlow"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceList"];
                 };
             };
             /** @description Error */
