@@ -65,7 +65,11 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	}
 	socket := udp.DefaultConfig(cfg.Local)
 	socket.Offload, socket.DontFragment, socket.ZeroChecksum, socket.Timeout = false, true, true, 2*time.Millisecond
-	c := &Client{cfg: cfg, log: log}
+	req, err := rdma.NewRequester(cfg.Requester, roce.QPN(random24()|2))
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, log: log, req: req}
 	if c.conn, err = udp.Listen(socket); err != nil {
 		return nil, err
 	}
@@ -76,9 +80,6 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	}()
 	if c.conn.Local().Addr().IsUnspecified() {
 		return nil, fmt.Errorf("rocev2: send from %v, want the source address of packets", cfg.Local)
-	}
-	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(random24()|2)); err != nil {
-		return nil, err
 	}
 	if cfg.CM != nil {
 		c.cm = newCMClient(c.conn.Local())

@@ -343,3 +343,19 @@ func TestConnectionSetupRefuses(t *testing.T) {
 		t.Error("NewServer on every address = nil; want an error")
 	}
 }
+
+// TestDialRefusesItsConfiguration: a connection that was never made is closed again,
+// whatever was missing.
+func TestDialRefusesItsConfiguration(t *testing.T) {
+	for name, change := range map[string]func(*ClientConfig){
+		"no source address": func(c *ClientConfig) { c.Local = netip.MustParseAddrPort("0.0.0.0:0") },
+		"no requester":      func(c *ClientConfig) { c.Requester.Window = -1 },
+	} {
+		cfg := ClientConfig{Name: "t", Collector: "127.0.0.1:1", Local: netip.MustParseAddrPort("127.0.0.1:0"), Requester: rdma.DefaultRequesterConfig(), Translate: translate.DefaultConfig()}
+		change(&cfg)
+		if c, err := Dial(t.Context(), cfg, quiet); err == nil {
+			t.Errorf("%s: Dial succeeds; want an error", name)
+			_ = c.Close()
+		}
+	}
+}
