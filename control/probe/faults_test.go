@@ -19,7 +19,7 @@ import (
 )
 
 // seeds is how many faults are drawn.
-var seeds = race.Less(200, 2)
+const seeds = 200
 
 // drawFabric is one of three small shapes.
 func drawFabric(t testing.TB, rng *rand.Rand) *topo.Fabric {
@@ -120,6 +120,7 @@ func scenario(t testing.TB, seed uint64, every uint32, kinds []traffic.Transport
 // all are found, in the right switch and of the right kind, and nothing else
 // is.
 func TestClaimFaultsAreNamed(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for seed := range uint64(seeds) {
 		l, b := scenario(t, seed, 1, allKinds, 10*ms)
 		found := l.finish(t)
@@ -140,6 +141,7 @@ func TestClaimFaultsAreNamed(t *testing.T) {
 // found, in the right place and with the right kind of drop, and nothing else
 // is.
 func TestClaimSampleAndProbesNameFaults(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	named := 0
 	for seed := range uint64(seeds) {
 		l, b := scenario(t, seed, 100, noticed, 6*ms)
@@ -234,6 +236,7 @@ func healthy(t testing.TB, seed uint64, loss float64) (*lab, []trace.Finding) {
 // TestClaimNoFalseAlarm: healthy runs in which routes change and packets and
 // mirrors overtake each other.
 func TestClaimNoFalseAlarm(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for seed := range uint64(seeds) {
 		if l, found := healthy(t, seed, 0); len(found) > 0 || l.counters.Arrived < 500 {
 			t.Errorf("seed %d: %d packets arrived, found %+v; want many and nothing", seed, l.counters.Arrived, found)
@@ -244,6 +247,7 @@ func TestClaimNoFalseAlarm(t *testing.T) {
 // TestClaimLostMirrorsAreNoFault loses a fifth of the mirrors: no healthy flow
 // is called dropped.
 func TestClaimLostMirrorsAreNoFault(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for seed := range uint64(seeds) {
 		if l, found := healthy(t, seed, 0.2); len(found) > 0 || l.counters.MirrorsLost < 500 {
 			t.Errorf("seed %d: %d mirrors lost, found %+v; want many and nothing", seed, l.counters.MirrorsLost, found)
