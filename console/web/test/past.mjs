@@ -89,6 +89,36 @@ async function same(page, what, file) {
   assert.fail(`${what} looks different: ${file}`);
 }
 
+/** phone checks that the views of a phone need no horizontal scrolling, and that lists are cards whose sentence is visible. */
+async function phone(page) {
+  for (const view of ['map', 'incidents', 'flows', 'traces', 'ports', 'lab']) {
+    await page.goto(base + '#/' + view + '?last=1h');
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} is wider than a phone`);
+    if (view === 'map' || view === 'lab') {
+      const { width, height } = await page.locator('canvas[role=application]').boundingBox();
+      assert.ok(width > 300 && height > 200, `the map of ${view} has ${width} by ${height} pixels on a phone`);
+    }
+    if (view === 'map') assert.ok((await page.getByRole('slider', { name: 'Time' }).boundingBox()).width > 60, 'the time slider has no width on a phone');
+    if (view === 'incidents') {
+      const box = await page.getByRole('row').nth(1).getByText(/ (at|to|of|after) /).last().boundingBox();
+      assert.ok(box && box.x >= 0 && box.x + box.width <= 390, `the sentence of an incident is at ${JSON.stringify(box)} on a phone`);
+    }
+  }
+}
+
+/** opened checks a map that is opened with a time and no range: the slider is at that time, in a range around it. */
+async function opened(d, at) {
+  const page = await open(screens[0], `#/map?incident=${d.id}&at=${encodeURIComponent(at)}`);
+  await drawn(page);
+  const slider = page.getByRole('slider', { name: 'Time' });
+  assert.equal(await slider.getAttribute('aria-valuetext'), at.slice(11, 23), 'the time of the slider');
+  assert.ok(Math.abs((await slider.inputValue()) - (await slider.getAttribute('max')) / 2) <= 1, 'the slider is in the middle of its range');
+  assert.ok(!(await page.locator('body').innerText()).includes('before'), 'no distance from now');
+  await page.close();
+}
+
 try {
   const fileOf = (i) => `${pictures}/${i}.png`;
   if (existsSync(known)) {
@@ -138,14 +168,18 @@ try {
       assert.ok((await redNodes(page)).includes(culprit), `${d.id}: the culprit is red on the map of its time`);
       await page.getByRole('group', { name: 'Open incidents' }).getByText(d.location).first().waitFor();
       if (i < 2) await keep(page, screen);
-      if (screens[screen].viewport.width < 400) {
-        for (const view of ['map', 'incidents', 'flows', 'traces', 'ports', 'lab']) {
-          await page.goto(base + '#/' + view + '?last=1h');
-          await page.getByRole('heading', { level: 1 }).waitFor();
-          assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} is wider than a phone`);
+      await page.close();
+      if (i === 0) {
+        await opened(d, at);
+        for (let other = 1; other < screens.length; other++) {
+          const small = await open(screens[other], '#/incidents/' + d.id);
+          await drawn(small);
+          assert.deepEqual(await redNodes(small), [culprit], `${d.id}: red on its map at ${JSON.stringify(screens[other])}`);
+          await picture(small, other);
+          if (screens[other].viewport.width < 400 && screens[other].colorScheme === 'light') await phone(small);
+          await small.close();
         }
       }
-      await page.close();
     }
     // The port and a flow of an incident, at its time.
     const loss = kinds.find((d) => d.cause === 'loss');
