@@ -13,25 +13,27 @@ import (
 )
 
 // TestBrowser tests the console with Chromium against a demo: every view, an incast
-// injected by clicking and its diagnosis, what operators do about it, accessibility, and
-// the frame times of a large fabric. WEFT_SHOTS keeps screenshots in a folder.
-func TestBrowser(t *testing.T) { runBrowser(t, "test/browser.mjs") }
-
-// TestLargeFabricInBrowser tests the map of a fat-tree of k=32, with a console that a
-// demo serves: pods are collapsed, what is drawn is bounded, a click expands a pod,
-// incidents are visible, and the map moves while states arrive.
-func TestLargeFabricInBrowser(t *testing.T) { runBrowser(t, "test/large.mjs") }
-
-// runBrowser runs a script with the address of a demo.
-func runBrowser(t *testing.T, script string) {
-	t.Helper()
+// injected by clicking and its diagnosis, what operators do about it, accessibility, the
+// frame times of a large fabric, and the map of a fat-tree of k=32: pods are collapsed,
+// what is drawn is bounded, a click expands a pod, incidents are visible, and the map moves
+// while states arrive. Scripts share the demo and run side by side. WEFT_SHOTS keeps
+// screenshots in a folder.
+func TestBrowser(t *testing.T) {
 	browsertest.Need(t, "web")
-	o := live.Options{Config: live.DefaultConfig(), Console: console.Files(), Pace: 0.02, Store: filepath.Join(t.TempDir(), "weft.duckdb")}
+	t.Parallel()
+	o := live.Options{Config: live.DefaultConfig(), Console: console.Files(), Pace: 0.01, Store: filepath.Join(t.TempDir(), "weft.duckdb")}
 	livetest.Run(t, o, func(ctx context.Context, url string) {
-		args := []string{script, url}
-		if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
-			args = append(args, shots)
-		}
-		browsertest.Run(ctx, t, "web", args...)
+		t.Run("scripts", func(t *testing.T) {
+			for _, script := range []string{"browser", "views", "large"} {
+				t.Run(script, func(t *testing.T) {
+					t.Parallel()
+					args := []string{"test/" + script + ".mjs", url}
+					if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
+						args = append(args, shots)
+					}
+					browsertest.Run(ctx, t, "web", args...)
+				})
+			}
+		})
 	})
 }

@@ -123,6 +123,7 @@ func TestBuildIsCurrent(t *testing.T) {
 	if _, err := os.Stat("web/node_modules/vite"); err != nil {
 		t.Skip("web/node_modules is missing (make test installs it with Node 20), so the committed build is not compared with its source")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	run := func(args ...string) {
 		cmd := exec.Command(npx, args...)

@@ -18,6 +18,7 @@ import (
 // so, where switches send reports to, and what to try. A wrong token is answered first.
 func TestNoDataInBrowser(t *testing.T) {
 	browsertest.Need(t, "web")
+	t.Parallel()
 	dir := t.TempDir()
 	cfg := serve.DefaultConfig()
 	cfg.Topology, cfg.API.Listen = filepath.Join(dir, "fabric.yaml"), "127.0.0.1:0"
