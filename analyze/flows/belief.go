@@ -3,6 +3,8 @@ package flows
 import (
 	"math"
 	"slices"
+
+	"github.com/weft-telemetry/weft/sketch"
 )
 
 // Bounds of belief propagation. Differences of packets in flight are small; larger
@@ -116,10 +118,9 @@ func (s *system) propagate(rest []uint64) {
 // its most probable difference.
 func (s *system) updateFlow(flow int, prior *differences, rest []uint64, sums, edges []belief) int8 {
 	const values = 2*maxDifference + 1
-	var all [values]float64
-	all = prior.log
+	all := prior.log
 	first := flow * s.tables
-	var message [8][values]float64
+	var message [sketch.MaxTables][values]float64
 	for t := range s.tables {
 		e := first + t
 		c := s.cells[e]
