@@ -43,7 +43,7 @@ func runScripts(t *testing.T, dir string) {
 			"retry":     retry,
 			"until":     until,
 			"memory":    memory,
-			"storefile": storeFile, "damagefile": damageFile,
+			"storefile": storeFile, "damagefile": damageFile, "clickhouse": startClickHouse, "samestore": sameStore,
 			"recording": recording,
 		},
 	})

@@ -19,7 +19,6 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/store/embedded"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -47,7 +46,7 @@ plain packets mirrored by one switch. Several files are merged in time order.
 
 With --config or --topology the reports are analysed as weft serve does, by the
 clock of the recording and as fast as possible. It prints the findings; with --store
-it also keeps them in a DuckDB file for weft store and weft serve. The exit code is
+it also keeps them in a DuckDB file or in ClickHouse, for weft store and weft serve. The exit code is
 3 if there is an incident of severity warning or critical.
 
 With --to the reports are sent to a running weft serve, at the speed of the recording
@@ -67,7 +66,7 @@ Without any of these it prints a summary of the files.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "configuration file of weft serve: topology, INT units, switch addresses")
 	fl.StringVar(&f.topology, "topology", "", "topology file, instead of the configuration's")
-	fl.StringVar(&f.store, "store", "", "write records to this DuckDB file (default: none)")
+	fl.StringVar(&f.store, "store", "", "write records to this DuckDB file or clickhouse:// address (default: none)")
 	fl.StringArrayVar(&f.spans, "span", nil, "SWITCH=FILE of plain packets mirrored by one switch; repeatable")
 	f.to = map[source.Kind]*string{}
 	for _, src := range udpSources() {
@@ -266,7 +265,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 	}
 	var keep serve.Store
 	if f.store != "" {
-		s, err := embedded.Open(f.store, embedded.DefaultConfig())
+		s, err := openAnyStore(cmd.Context(), f.store)
 		if err != nil {
 			return err
 		}

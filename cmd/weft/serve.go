@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store/clickhouse"
 	"github.com/weft-telemetry/weft/store/embedded"
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
@@ -62,8 +63,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Monitor a fabric: receive reports, find faults, serve API and console",
 		Long: `Monitor a fabric. Switches report over UDP: DTA, INT telemetry reports 2.0, and
-ERSPAN mirrors where raw sockets are allowed. Findings are kept in a DuckDB file and
-served by the API and the console.
+ERSPAN mirrors where raw sockets are allowed. Findings are kept in a DuckDB file, or in
+ClickHouse (--store-path clickhouse://host:9000/weft), and served by the API and the
+console.
 
 The configuration is a YAML file (deploy/serve.yaml). Every scalar value can also be
 set in the environment (WEFT_STORE_PATH for store.path) and as a flag (--store-path).
@@ -110,9 +112,44 @@ func storeConfig(cfg *serve.Config) embedded.Config {
 	return c
 }
 
+// serviceStore is the store of a service.
+type serviceStore interface {
+	serve.Store
+	Close() error
+}
+
+// openServiceStore opens the file or database that a configuration names.
+func openServiceStore(ctx context.Context, cfg *serve.Config, log *slog.Logger) (serviceStore, error) {
+	if clickhouse.IsURL(cfg.Store.Path) {
+		c, err := clickHouseConfig(cfg.Store.Path, cfg.Store.Password)
+		if err != nil {
+			return nil, err
+		}
+		c.Retention = cfg.Store.Retention
+		return clickhouse.Open(ctx, c)
+	}
+	c := storeConfig(cfg)
+	c.Log = log
+	return embedded.Open(cfg.Store.Path, c)
+}
+
+// clickHouseConfig is the configuration of a store in ClickHouse.
+func clickHouseConfig(address, password string) (clickhouse.Config, error) {
+	c, err := clickhouse.ParseURL(address)
+	if err != nil {
+		return c, usageError{err}
+	}
+	c.Password = password
+	return c, nil
+}
+
 // dryRun checks everything that needs neither sockets nor the store.
 func dryRun(cfg *serve.Config) (*serve.Plan, error) {
 	plan, err := serve.DryRun(*cfg)
+	if clickhouse.IsURL(cfg.Store.Path) {
+		_, parseErr := clickhouse.ParseURL(cfg.Store.Path)
+		err = errors.Join(err, parseErr)
+	}
 	if err := errors.Join(err, storeConfig(cfg).Check()); err != nil {
 		return nil, usageError{err}
 	}
@@ -132,9 +169,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if _, err := dryRun(&cfg); err != nil {
 		return err
 	}
-	records := storeConfig(&cfg)
-	records.Log = log
-	store, err := embedded.Open(cfg.Store.Path, records)
+	store, err := openServiceStore(ctx, &cfg, log)
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,12 @@ import (
 func (a *app) storeCommand() *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "store",
-		Short: "Inspect, check, repair and export a store file",
-		Long: `Inspect, check, repair and export a store file.
+		Short: "Inspect, check, repair, export and copy a store",
+		Long: `Inspect, check, repair, export and copy a store.
 
 Only one process can open a file: stop the one that writes it, or query its API.
 A file of an older schema version is upgraded.`,
-	}, a.storeInfoCommand(), a.storeCheckCommand(), a.storeRepairCommand(), a.storeExportCommand())
+	}, a.storeInfoCommand(), a.storeCheckCommand(), a.storeRepairCommand(), a.storeExportCommand(), a.storeCopyCommand())
 }
 
 func (a *app) storeInfoCommand() *cobra.Command {

@@ -207,7 +207,7 @@ func (w *BatchWriter) Stats() WriterStats {
 func (w *BatchWriter) HealthStage() api.Stage {
 	s := w.Stats()
 	return api.Stage{
-		Name: "store", Title: "Store (DuckDB)", Unit: "records",
+		Name: "store", Title: "Store", Unit: "records",
 		In: s.Accepted, Out: s.Written, Queued: s.Waiting, QueueLimit: w.limit,
 		Losses: append([]api.StageLoss{
 			{Reason: "shed ports", About: "write queue half full: the store is too slow", Count: s.Shed.Ports},

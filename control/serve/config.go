@@ -65,7 +65,8 @@ type Config struct {
 	// Memory bounds the process. A limit of 0 is the sum of all other bounds.
 	Memory struct{ Limit model.Bytes }
 	Store  struct {
-		Path      string
+		Path      string // a DuckDB file, or clickhouse://user@host:9000/database
+		Password  string // of ClickHouse
 		MaxSize   model.Bytes
 		Memory    model.Bytes
 		Hot       model.Bytes
@@ -182,7 +183,7 @@ func (c *Config) Check() error {
 	case c.Controller.KeepFlows < 1:
 		return bad("controller.keep_flows", "%d, want at least 1", c.Controller.KeepFlows)
 	case c.Store.Path == "":
-		return bad("store.path", "none, want a file")
+		return bad("store.path", "none, want a file, or clickhouse://host:9000/database")
 	case c.Store.Hot < 0:
 		return bad("store.hot", "%v, want 0 (none) or more", c.Store.Hot)
 	case c.Store.Queue < 1000:

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
@@ -96,7 +97,7 @@ func DryRun(cfg Config) (*Plan, error) {
 		return nil, err
 	}
 	for _, one := range []struct{ key, path string }{{"store.path", cfg.Store.Path}, {"record.file", cfg.Record.Path}} {
-		if one.path == "" {
+		if one.path == "" || strings.Contains(one.path, "://") { // no file
 			continue
 		}
 		if info, err := os.Stat(filepath.Dir(one.path)); err != nil || !info.IsDir() {

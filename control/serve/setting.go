@@ -76,7 +76,8 @@ var serviceSettings = []Setting{
 
 	{Key: "memory.limit", About: "memory limit of the process, which all bounds together must fit; 0: their sum, and a quarter for the garbage collector", at: func(c *Config) any { return &c.Memory.Limit }},
 
-	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
+	{Key: "store.path", About: "DuckDB file, or clickhouse://user@host:9000/database", at: func(c *Config) any { return &c.Store.Path }},
+	{Key: "store.password", About: "password of ClickHouse", secret: true, at: func(c *Config) any { return &c.Store.Password }},
 	{Key: "store.max_size", About: "delete the oldest records beyond this size; 0: no limit", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
 	{Key: "store.hot", About: "memory for the cache of recent records, which answers most queries; 0 disables it", at: func(c *Config) any { return &c.Store.Hot }},
 	{Key: "store.memory", About: "memory limit of DuckDB for cache and queries", at: func(c *Config) any { return &c.Store.Memory }},

@@ -49,6 +49,8 @@ var guarded = map[string][]string{
 	"scenario/realtime": {},
 	// Demos and browsers that tests run.
 	"scenario/live/livetest": {}, "internal/browsertest": {},
+	// Servers that tests run.
+	"store/clickhouse/chtest": {},
 	// Another implementation of JSON Schema, that tests compare with.
 	"internal/jsonschema/check": {},
 }

@@ -1,0 +1,70 @@
+// Package chtest runs a clickhouse-server for tests, as Debian has it.
+package chtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Server is a server on loopback. To start one takes about a second: tests share it.
+type Server struct {
+	config  string
+	port    int
+	process *exec.Cmd
+}
+
+// New makes a server with its files in a folder. Start starts it.
+func New(dir string) (*Server, error) {
+	s := &Server{config: filepath.Join(dir, "config.xml")}
+	var ports [2]int
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	s.port = ports[0]
+	config := fmt.Sprintf(`<yandex><logger><level>error</level><log>%[1]s/log</log><errorlog>%[1]s/errors</errorlog></logger>
+<tcp_port>%[2]d</tcp_port><http_port>%[3]d</http_port><listen_host>127.0.0.1</listen_host>
+<path>%[1]s/data/</path><tmp_path>%[1]s/tmp/</tmp_path><users_config>%[1]s/users.xml</users_config>
+<default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>268435456</mark_cache_size></yandex>`, dir, ports[0], ports[1])
+	const users = `<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password>
+<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`
+	return s, errors.Join(os.WriteFile(s.config, []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "users.xml"), []byte(users), 0o600))
+}
+
+// Start starts the server and waits until it listens.
+func (s *Server) Start() error {
+	s.process = exec.Command("clickhouse-server", "--config-file="+s.config)
+	if err := s.process.Start(); err != nil {
+		return fmt.Errorf("%w (scripts/need clickhouse-server:clickhouse-server installs it)", err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.Address())
+		if err == nil {
+			return c.Close()
+		}
+		if time.Now().After(end) {
+			s.Kill()
+			return fmt.Errorf("clickhouse-server does not listen: %w", err)
+		}
+	}
+}
+
+// Kill kills the server as a failing machine does.
+func (s *Server) Kill() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+}
+
+// Address is where it listens for its native protocol.
+func (s *Server) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
