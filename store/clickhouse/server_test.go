@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -20,15 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// fewerChecks is how often rapid tests a property, unless it was set: each check makes a
-// database of 17 tables.
-const fewerChecks = "6"
-
 func run(m *testing.M) int {
-	flag.Parse()
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set(fewerChecks)
-	}
+	conformance.Checks = 6 // each makes a database of 17 tables
 	dir, err := os.MkdirTemp("", "weft-clickhouse")
 	if err != nil {
 		panic(err)

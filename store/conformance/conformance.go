@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"flag"
+	"strconv"
 	"testing"
 	"time"
 
@@ -72,6 +73,10 @@ func Run(t *testing.T, open Open) {
 	t.Run("after close", func(t *testing.T) { testClosed(t, open) })
 }
 
+// Checks is how often the suite compares a store with the reference, unless
+// -rapid.checks says so. A store that takes long to open may lower it.
+var Checks = 20
+
 // fewerChecks lowers the number of rapid's checks unless it was set: each opens a
 // store.
 func fewerChecks(t *testing.T) {
@@ -80,11 +85,11 @@ func fewerChecks(t *testing.T) {
 	if f.Value.String() != f.DefValue {
 		return
 	}
-	n := "20"
+	n := Checks
 	if testing.Short() {
-		n = "8"
+		n = min(n, 8)
 	}
-	if err := flag.Set(name, n); err != nil {
+	if err := flag.Set(name, strconv.Itoa(n)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = flag.Set(name, f.DefValue) })
