@@ -26,7 +26,7 @@ func (a *app) translateCommand() *cobra.Command {
 		Long: `Receive Direct Telemetry Access (DTA) reports and write them into the memory of
 one or more collectors over RoCEv2, as the last-hop switch does in the paper. Keys
 and lists are hashed over the collectors. With --replicas 2 each two of them, in the
-order of --to, store the same: if one is lost, the other has everything.
+order of --to, store the same; an unreachable one is left out until it returns.
 
 The translator connects to weft collect --rocev2 and reconnects after either side
 restarts. While a collector is overloaded, reports are NACKed to their reporters.

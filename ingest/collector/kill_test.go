@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // child runs one of: collect DIR LISTEN, memory DIR CONTROL, translate CONTROL
-// LISTEN, where several CONTROL, separated by commas, are replicas. It prints its address.
+// LISTEN. It prints its address.
 func child(flags []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -53,8 +53,7 @@ func child(flags []string) error {
 	case "memory":
 		cfg.Memory.Dir, cfg.RoCE, cfg.Control = flags[1], netip.MustParseAddrPort("127.0.0.1:0"), at
 	case "translate":
-		cfg.Collectors, cfg.Listen = strings.Split(flags[1], ","), at
-		cfg.Replicas = len(cfg.Collectors)
+		cfg.Collectors, cfg.Listen = []string{flags[1]}, at
 	}
 	c, err := New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
