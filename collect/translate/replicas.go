@@ -16,7 +16,7 @@ type Replica interface {
 }
 
 // Replicas is a Target that has several collectors store the same reports, so that
-// a collector that is lost takes nothing with it. A report is refused while
+// others have what a lost collector had. A report is refused while
 // a reachable collector refuses it: otherwise what the others have stored would be
 // lost with them. An unreachable one is left out, and lacks those reports when it
 // returns.
