@@ -1,7 +1,6 @@
 package fromgraph
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/attribution"
@@ -20,9 +19,10 @@ func (b *builder) addHistories(r *provenance.Report, feeders map[provenance.Queu
 		if to < 0 {
 			continue
 		}
-		c := pairCurve{cut: h.Cut}
+		points := h.All()
+		c := pairCurve{cut: h.Cut, points: make([]attribution.Depth, 0, len(points))}
 		peak := model.Bytes(0)
-		for _, p := range h.All() {
+		for _, p := range points {
 			at := b.axis.time(r.Switch, r.Snapshot.Add(-p.At.Duration()))
 			c.points = append(c.points, attribution.Depth{At: at, Bytes: model.Bytes(p.Bytes)})
 			peak = max(peak, model.Bytes(p.Bytes))
@@ -45,6 +45,7 @@ func (b *builder) addHistories(r *provenance.Report, feeders map[provenance.Queu
 type pairCurve struct {
 	points []attribution.Depth
 	cut    bool
+	next   int // the first point that is not before the last instant asked for
 }
 
 // sumCurves adds up curves, since all of them are known.
@@ -53,25 +54,30 @@ func sumCurves(list []pairCurve) (sum []attribution.Depth) {
 		return list[0].points
 	}
 	var since model.Time
-	var times []model.Time
+	n := 0
 	for i := range list {
-		for _, p := range list[i].points {
-			times = append(times, p.At)
-		}
+		n += len(list[i].points)
 		if list[i].cut {
 			since = max(since, list[i].points[0].At)
 		}
 	}
+	times := make([]model.Time, 0, n)
+	for i := range list {
+		for _, p := range list[i].points {
+			times = append(times, p.At)
+		}
+	}
 	slices.Sort(times)
 	times = slices.Compact(times)
+	sum = make([]attribution.Depth, 0, len(times)+len(times)/8)
 	for _, at := range times {
-		if at < since {
-			continue
-		}
 		before, after := model.Bytes(0), model.Bytes(0)
 		for i := range list {
 			low, high := list[i].around(at)
 			before, after = before+low, after+high
+		}
+		if at < since {
+			continue
 		}
 		if before != after {
 			sum = append(sum, attribution.Depth{At: at, Bytes: before})
@@ -82,9 +88,12 @@ func sumCurves(list []pairCurve) (sum []attribution.Depth) {
 }
 
 // around returns a curve's value right before an instant and from it on: they
-// differ where two points share the instant.
+// differ where two points share the instant. Instants must ascend from call to call.
 func (c *pairCurve) around(at model.Time) (before, after model.Bytes) {
-	first, _ := slices.BinarySearchFunc(c.points, at, func(d attribution.Depth, at model.Time) int { return cmp.Compare(d.At, at) })
+	for c.next < len(c.points) && c.points[c.next].At < at {
+		c.next++
+	}
+	first := c.next
 	switch {
 	case first == len(c.points):
 		last := c.points[first-1].Bytes
