@@ -219,29 +219,6 @@ type Stats struct {
 	Rebased         uint64 // changes of the fabric's clock
 }
 
-// Kind is a kind of report.
-type Kind uint8
-
-// Kinds of reports.
-const (
-	Flowset Kind = iota
-	Label
-	Mirror
-	Epoch
-	DiagnosisRequest
-	numListKinds // those before are in lists
-
-	PortReading  = numListKinds     // counters of a port
-	PacketSample = numListKinds + 1 // a sampled or dropped packet
-	FlowRecord   = numListKinds + 2 // of NetFlow or IPFIX
-	numKinds     = numListKinds + 3
-)
-
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample", "flow-record"}
-
-// String prints the kind's name.
-func (k Kind) String() string { return kindNames[k] }
-
 // New makes a controller without reports.
 func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	if cfg.Intent == nil {

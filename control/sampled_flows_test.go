@@ -10,17 +10,16 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// TestSampledFlowsAreRecorded: samples of all switches of a path make one record of a
-// second with the flow's estimated size and its path; samples of switches that send
-// flowsets make none, and neither do drops.
-func TestSampledFlowsAreRecorded(t *testing.T) {
+// flowAcrossPods is a controller of a fat-tree, a flow from its first host to its last, and
+// the switches of the path. Records of flows are appended to got.
+func flowAcrossPods(t *testing.T, got *[]record.FlowSlot) (*Controller, model.FlowKey, []topo.Hop) {
+	t.Helper()
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []record.FlowSlot
 	cfg := DefaultConfig(intentOf(t, f))
-	c, err := New(cfg, NoDevices{}, Output{Records: func(b *record.Batch) { got = append(got, b.Flows...) }})
+	c, err := New(cfg, NoDevices{}, Output{Records: func(b *record.Batch) { *got = append(*got, b.Flows...) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,16 @@ func TestSampledFlowsAreRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hops := path[1 : len(path)-1]
+	return c, key, path[1 : len(path)-1]
+}
+
+// TestSampledFlowsAreRecorded: samples of all switches of a path make one record of a
+// second with the flow's estimated size and its path; samples of switches that send
+// flowsets make none, and neither do drops.
+func TestSampledFlowsAreRecorded(t *testing.T) {
+	var got []record.FlowSlot
+	c, key, hops := flowAcrossPods(t, &got)
+	f, hosts := c.fabric, c.fabric.Hosts()
 	now := model.Time(time.Second)
 	for ; now < model.Time(3*time.Second); now += model.Time(10 * time.Millisecond) {
 		for _, sw := range f.Switches() { // all sample something
@@ -71,23 +79,9 @@ func TestSampledFlowsAreRecorded(t *testing.T) {
 // TestFlowRecordsAreRecordedOnce: all switches of a path report the same flow; the first one's
 // record is stored, with the times and counts it has.
 func TestFlowRecordsAreRecordedOnce(t *testing.T) {
-	f, err := topo.FatTree(4, topo.DefaultLinks())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []record.FlowSlot
-	cfg := DefaultConfig(intentOf(t, f))
-	c, err := New(cfg, NoDevices{}, Output{Records: func(b *record.Batch) { got = append(got, b.Flows...) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hosts := f.Hosts()
-	key := model.FlowKey{Src: f.Node(hosts[0]).IPv4, Dst: f.Node(hosts[15]).IPv4, SrcPort: 7, DstPort: 4791, Proto: model.UDP}
-	path, err := cfg.Intent.At(0).Path(key, hosts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	hops := path[1 : len(path)-1]
+	c, key, hops := flowAcrossPods(t, &got)
+	f := c.fabric
 	now := model.Time(100 * time.Second)
 	for _, sampling := range []uint32{1, 100} {
 		for _, h := range hops {

@@ -26,8 +26,8 @@ type Event struct {
 
 	Packets uint64 // lost
 	Sent    uint64 // counted at From in the same flowlet from FirstSlot up to now
-	// FirstSlot and LastSlot bound when the packets passed From. Clock
-	// offsets add up to one slot.
+	// FirstSlot and LastSlot bound when the packets passed From. Where clocks differ
+	// they may be wrong by more than a slot: only counts and places are proven.
 	FirstSlot, LastSlot int64
 	FoundSlot           int64 // slot whose map showed it
 	// Final is set at the end of a flowlet: Packets is then the loss since the
