@@ -48,6 +48,14 @@ func TestOneRecordOfAFlow(t *testing.T) {
 			}
 		}
 	}
+	// A flow to the outside is taken where it begins.
+	out := model.FlowKey{Src: f.Node(f.Hosts()[0]).IPv4, Dst: model.Addr4(0x08080808), Proto: model.TCP}
+	first := f.Node(f.Hosts()[0]).Ports[0].Peer.Node
+	for _, sw := range f.Switches() {
+		if got := NewExporters(topo.NewIntent(r)).Choose(sw, &out, 0); got != (sw == first) {
+			t.Errorf("record of %s of a flow to the outside is used: %v", f.Node(sw).Name, got)
+		}
+	}
 	// A flow from outside is taken where it ends.
 	e := NewExporters(topo.NewIntent(r))
 	key := model.FlowKey{Src: model.Addr4(0x08080808), Dst: f.Node(f.Hosts()[0]).IPv4, Proto: model.TCP}

@@ -26,7 +26,7 @@ type stageTable struct {
 }
 
 // of returns the stages of a flow's route, from its source on; nil: the source is no host of
-// the fabric, or there is no route.
+// the fabric.
 func (t *stageTable) of(r *topo.Routes, key *model.FlowKey) [][]model.NodeID {
 	if t.routes != r || len(t.known) >= maxRoutes {
 		t.routes, t.known = r, map[route][][]model.NodeID{}
@@ -44,10 +44,14 @@ func (t *stageTable) of(r *topo.Routes, key *model.FlowKey) [][]model.NodeID {
 	return list
 }
 
-// stages walks the routes from a host, all equal-cost ports at once.
+// stages walks the routes from a host, all equal-cost ports at once. Of a route out of the
+// fabric the switches of the host are known.
 func stages(r *topo.Routes, src model.NodeID, dst model.Addr) (list [][]model.NodeID) {
 	f := r.Fabric()
 	here := []model.NodeID{src}
+	if len(r.NextHops(src, dst)) == 0 {
+		return [][]model.NodeID{attached(f, src)}
+	}
 	for len(list) < maxStages {
 		var next []model.NodeID
 		for _, n := range here {
@@ -66,4 +70,14 @@ func stages(r *topo.Routes, src model.NodeID, dst model.Addr) (list [][]model.No
 		here = next
 	}
 	return nil // a loop: no order of switches
+}
+
+// attached returns the switches that a host is connected to.
+func attached(f *topo.Fabric, host model.NodeID) (list []model.NodeID) {
+	for i := range f.Node(host).Ports {
+		if peer := f.Node(host).Ports[i].Peer.Node; f.Node(peer).Role.IsSwitch() && !slices.Contains(list, peer) {
+			list = append(list, peer)
+		}
+	}
+	return list
 }

@@ -21,7 +21,6 @@ const (
 	ingressInterface         element = 10
 	destinationTransportPort element = 11
 	destinationIPv4Address   element = 12
-	egressInterface          element = 14
 	flowEndSysUpTime         element = 21
 	flowStartSysUpTime       element = 22
 	sourceIPv6Address        element = 27
@@ -57,7 +56,7 @@ type Record struct {
 
 	Flow           model.FlowKey
 	Packets, Bytes uint64
-	In, Out        uint32 // ifIndex; 0: not known, or the switch itself
+	In             uint32 // ifIndex; 0: not known, or the switch itself
 	Egress         bool   // counted where packets leave
 	// Sampling is one of how many packets was counted; 0: not said.
 	Sampling uint32
@@ -124,8 +123,6 @@ func (r *Record) set(h *Header, id element, v []byte) {
 		r.Flow.DstPort = uint16(n)
 	case ingressInterface:
 		r.In = uint32(n)
-	case egressInterface:
-		r.Out = uint32(n)
 	case flowDirection:
 		r.Egress = n == 1
 	case samplingInterval, samplerRandomInterval:
