@@ -14,8 +14,8 @@ type Devices struct {
 	memory *Memory
 	ports  []model.Port // of switches, ascending
 	next   int          // the port that is read next
-	quiet  int          // ports since one had a newer state
-	times  []model.Time // of the newest states, by port
+	quiet  int          // ports since one had another state
+	times  []model.Time // of the states that were read, by port
 }
 
 // NewDevices reads port counters from a memory that has the tables of a Plan.
@@ -41,8 +41,9 @@ const (
 	quietReads = 32
 )
 
-// Counters is part of control.Devices: the counters of ports with a newer state. Each
-// call goes on where the last one ended.
+// Counters is part of control.Devices: the counters of ports with another state than
+// before. The controller leaves out those that are late or of the future: after one with a
+// wrong time, the next are read all the same. Each call goes on where the last one ended.
 func (d *Devices) Counters(list []control.PortCounters) []control.PortCounters {
 	reads := min(maxReads, len(d.ports))
 	if d.quiet >= len(d.ports) {
@@ -53,7 +54,7 @@ func (d *Devices) Counters(list []control.PortCounters) []control.PortCounters {
 		d.next = (d.next + 1) % len(d.ports)
 		d.quiet++
 		s, found, err := d.memory.PortState(d.ports[i])
-		if err != nil || !found || s.Time <= d.times[i] {
+		if err != nil || !found || s.Time == d.times[i] {
 			continue // memory that is lost is an error of the collector
 		}
 		d.times[i], d.quiet = s.Time, 0

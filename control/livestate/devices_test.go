@@ -48,8 +48,17 @@ func TestCountersOfPortStates(t *testing.T) {
 	if list = d.Counters(list[:0]); len(list) != 80 {
 		t.Errorf("%d counters, want those of all 80 ports at once while switches write", len(list))
 	}
-	write(4, one, 3) // a report that was late
 	if list = d.Counters(list[:0]); len(list) != 0 {
-		t.Errorf("counters %+v, want none: no state is newer", list)
+		t.Errorf("counters %+v, want none: no state is another", list)
+	}
+	for _, at := range []model.Time{1 << 60, 100} { // a time that nobody has, and the next report
+		write(at, one, 3)
+		list = list[:0]
+		for range 80 {
+			list = d.Counters(list)
+		}
+		if len(list) != 1 || list[0].At != at {
+			t.Errorf("counters %+v, want those of %d", list, at)
+		}
 	}
 }
