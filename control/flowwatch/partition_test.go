@@ -2,6 +2,7 @@ package flowwatch
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,7 +93,11 @@ func TestPartitionsChangeNoResult(t *testing.T) {
 				want.Flows[i].Loop = nil
 			}
 			for _, a := range all {
-				if diff := cmp.Diff(want, a.resultOf(int64(s), r, window), cmpopts.EquateEmpty()); diff != "" {
+				got := a.resultOf(int64(s), r, window)
+				if reflect.DeepEqual(want, got) { // faster, but empty is not nil to it
+					continue
+				}
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("slot %d in %d partitions (-slow +partitions):\n%s", s, len(a.parts), diff)
 				}
 			}
