@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,6 +73,7 @@ With --keys translator and collector prove to each other that they have the key 
 	fl := cmd.Flags()
 	fl.StringArrayVar(&cfg.Collectors, "to", nil, "--control address of a collector; repeatable")
 	fl.IntVar(&cfg.Replicas, "replicas", 1, "how many collectors, one --to after the other, store the same reports")
+	fl.DurationVar(&cfg.Patience, "patience", 500*time.Millisecond, "how long reports are refused while a lost connection is set up again, before its collector is left out")
 	fl.StringVar(&cfg.Name, "name", cfg.Name, "name of this translator; a second one of the same name replaces it if it proves its key, or without keys comes from its address")
 	fl.StringVar(&source, "source", source, "source address of RoCEv2 packets; a NIC replies to port 4791")
 	fl.StringVar(&f.listen, "listen", f.listen, "UDP address that receives reports")

@@ -37,7 +37,8 @@ type RequesterStats struct {
 	Sends        uint64 `json:"sends"`
 	Packets      uint64 `json:"packets"` // sent, including retransmissions
 	Acked        uint64 `json:"acked"`
-	Lost         uint64 `json:"lost"`        // unacknowledged when their connection ended, executed or not
+	Lost         uint64 `json:"lost"`        // unacknowledged when their connection ended and none continued it, executed or not
+	Resumed      uint64 `json:"resumed"`     // connections that continued an earlier one
 	WindowFull   uint64 `json:"window_full"` // refused: window full, or no connection
 	Timeouts     uint64 `json:"timeouts"`
 	SequenceNaks uint64 `json:"sequence_naks"` // PSN gaps that the responder reported
@@ -60,6 +61,7 @@ type Requester struct {
 	conn     Connection
 	local    roce.QPN
 	up       bool
+	paused   bool     // the connection ended, and its packets wait for one that continues it
 	first    roce.PSN // oldest unacknowledged packet
 	count    int      // packets from first on
 	sent     int      // those that were sent
@@ -123,7 +125,46 @@ func (q *Requester) Connect(now model.Time, c Connection) error {
 // Disconnect ends the connection.
 func (q *Requester) Disconnect() {
 	q.stats.Lost += uint64(q.operations(q.count))
-	q.up, q.count, q.sent, q.adds = false, 0, 0, 0
+	q.up, q.paused, q.count, q.sent, q.adds = false, false, 0, 0, 0
+}
+
+// Pause ends the connection, and keeps its packets for Resume. More may be added as
+// long as the window has space.
+func (q *Requester) Pause() {
+	if q.up {
+		q.up, q.paused, q.sent, q.adds = false, true, 0, 0
+	}
+}
+
+// Paused reports whether the packets of an ended connection wait for Resume, and
+// returns the number of the oldest one and the queue pair that it was sent to.
+func (q *Requester) Paused() (roce.PSN, roce.QPN, bool) { return q.first, q.conn.Remote, q.paused }
+
+// Resume begins a connection that continues the paused one: the responder has executed
+// all packets before c.First and none from there on, so the others are sent, each
+// once. It changes nothing if c does not continue it.
+func (q *Requester) Resume(now model.Time, c Connection) error {
+	done := c.First.Sub(q.first)
+	if !q.paused || done < 0 || done > q.count || c.Path != q.conn.Path || c.mtu() != q.conn.mtu() {
+		return fmt.Errorf("rdma: packets of %v to %v from number %d on do not continue %d packets from %d on",
+			c.Path.Src, c.Path.Dst, c.First, q.count, q.first)
+	}
+	q.acknowledge(now, done)
+	q.conn, q.up, q.paused, q.since, q.notReady = c, true, false, now, now
+	q.tries, q.rnrTries = 0, 0
+	q.stats.Connections++
+	q.stats.Resumed++
+	for i := range q.count {
+		q.setDestination(*q.packetAt(i))
+	}
+	return nil
+}
+
+// setDestination changes the queue pair that a packet of the ring is sent to.
+func (q *Requester) setDestination(pkt []byte) {
+	at := q.conn.Path.headers() + destQPAt
+	pkt[at], pkt[at+1], pkt[at+2] = byte(q.conn.Remote>>16), byte(q.conn.Remote>>8), byte(q.conn.Remote)
+	setICRC(pkt)
 }
 
 // operations returns the number of operations that end within the n oldest
@@ -145,9 +186,10 @@ func (q *Requester) opcodeAt(i int) roce.Opcode {
 // Connected reports whether the connection is up.
 func (q *Requester) Connected() bool { return q.up }
 
-// WindowFree returns the number of packets that fit into the window.
+// WindowFree returns the number of packets that fit into the window, also of a paused
+// connection.
 func (q *Requester) WindowFree() int {
-	if !q.up {
+	if !q.up && !q.paused {
 		return 0
 	}
 	return q.cfg.Window - q.count
@@ -179,7 +221,7 @@ func (q *Requester) packetAt(i int) *[]byte { return &q.ring[int(q.first.Add(i))
 // until an answer is handled. The last packet of a burst requests an
 // acknowledgement.
 func (q *Requester) Next(now model.Time) []byte {
-	if q.sent == q.count || now < q.notReady {
+	if !q.up || q.sent == q.count || now < q.notReady {
 		return nil
 	}
 	if q.opcodeAt(q.sent) == roce.FetchAdd {
@@ -200,8 +242,12 @@ func (q *Requester) Next(now model.Time) []byte {
 	return pkt[q.conn.Path.headers():]
 }
 
-// ackReqAt is the offset of the AckReq bit in the base transport header.
-const ackReqAt = 8
+// Offsets of the destination queue pair and of the AckReq bit in the base transport
+// header.
+const (
+	destQPAt = 5
+	ackReqAt = 8
+)
 
 // requestAck sets AckReq in a packet of the ring.
 func (q *Requester) requestAck(pkt []byte) []byte {
@@ -210,12 +256,16 @@ func (q *Requester) requestAck(pkt []byte) []byte {
 		return pkt
 	}
 	pkt[body+ackReqAt] |= 0x80
+	setICRC(pkt)
+	return pkt
+}
+
+// setICRC sets the invariant CRC of a whole packet.
+func setICRC(pkt []byte) {
 	end := len(pkt) - roce.ICRCSize
-	pkt, err := roce.AppendICRC(pkt[:end], pkt[:end])
-	if err != nil {
+	if _, err := roce.AppendICRC(pkt[:end], pkt[:end]); err != nil {
 		panic("rdma: own packet: " + err.Error())
 	}
-	return pkt
 }
 
 // Handle processes the UDP payload of an answer. It may come from any port: the
@@ -293,7 +343,7 @@ func (q *Requester) retry(progress int, tries *int, limit int) bool {
 		return true
 	}
 	q.stats.GivenUp++
-	q.Disconnect()
+	q.Pause()
 	return false
 }
 

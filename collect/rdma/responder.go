@@ -145,6 +145,37 @@ func (r *Responder) Disconnect(qp roce.QPN) {
 	r.last = nil
 }
 
+// PausedQueuePair is the state of a queue pair whose connection ended: which packets
+// were executed.
+type PausedQueuePair struct{ q *queuePair }
+
+// Number is the number that the queue pair had.
+func (p PausedQueuePair) Number() roce.QPN { return p.q.Local }
+
+// Expected is the number of the first packet that was not executed.
+func (p PausedQueuePair) Expected() roce.PSN { return p.q.expected }
+
+// Pause destroys a queue pair and returns its state for Resume; none of one that
+// failed, whose next packet must not be executed.
+func (r *Responder) Pause(qp roce.QPN) (PausedQueuePair, bool) {
+	q := r.queues[qp]
+	r.Disconnect(qp)
+	return PausedQueuePair{q}, q != nil && !q.failed
+}
+
+// Resume is Connect for a peer that continues where a paused queue pair ended, with
+// p.Expected as its first packet, whatever c.First is.
+func (r *Responder) Resume(p PausedQueuePair, c Connection) (roce.QPN, error) {
+	qp, err := r.Connect(c)
+	if err != nil {
+		return 0, err
+	}
+	resumed := *p.q
+	resumed.Connection, resumed.nakked = r.queues[qp].Connection, false
+	r.queues[qp] = &resumed
+	return qp, nil
+}
+
 // Packets is the number of packets that a queue pair received from its peer.
 func (r *Responder) Packets(qp roce.QPN) uint64 {
 	if q := r.queues[qp]; q != nil {

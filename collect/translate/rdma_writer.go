@@ -34,7 +34,7 @@ type RemoteRegions struct {
 
 // RDMAWriterStats are the counters of an RDMAWriter.
 type RDMAWriterStats struct {
-	Dropped uint64 `json:"dropped"` // writes of reports: the connection was down or its window full
+	Dropped uint64 `json:"dropped"` // writes of reports: there was no connection or its window was full
 }
 
 // NewRDMAWriter returns a writer for memories of the given geometry. It drops
@@ -107,7 +107,7 @@ func (o *RDMAWriter) KeyWrite(r *dta.Report) {
 	must(err)
 	o.slot, err = s.AppendSlot(o.slot[:0], p, r.Data)
 	must(err)
-	if !o.req.Connected() {
+	if o.req.WindowFree() == 0 {
 		o.countResult(false)
 		return
 	}
@@ -128,7 +128,7 @@ func (o *RDMAWriter) KeyWrite(r *dta.Report) {
 func (o *RDMAWriter) KeyIncrement(r *dta.Report) {
 	p, err := o.Counts.HashKey(r.Key)
 	must(err)
-	if !o.req.Connected() {
+	if o.req.WindowFree() == 0 {
 		o.countResult(false)
 		return
 	}
@@ -163,7 +163,7 @@ func (o *RDMAWriter) WritePath(path *Path) {
 	var hops [postcard.MaxHops]uint32
 	o.slot, err = o.Plan.Postcards.AppendChunk(o.slot[:0], p, fillHops(&hops, path))
 	must(err)
-	if !o.req.Connected() {
+	if o.req.WindowFree() == 0 {
 		o.countResult(false)
 		return
 	}

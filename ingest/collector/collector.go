@@ -35,6 +35,7 @@ type Config struct {
 	Control       netip.AddrPort   // TCP address of connection setup for RoCE
 	Collectors    []string         // connection setup of remote collectors, host:port; keys are sharded over them
 	Replicas      int              // how many of Collectors, one after the other, store the same reports; 0 is 1
+	Patience      time.Duration    // how long reports are refused while a connection to one of Collectors is set up again; 0 is 500 ms
 	Name          string           // of this translator, at remote collectors
 	Source        netip.AddrPort   // of requests to remote collectors; port 0 selects free ones
 	Status        netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value disables it
@@ -294,6 +295,7 @@ func (c *Collector) openClients(ctx context.Context) error {
 		cfg := rocev2.ClientConfig{
 			Name: c.cfg.Name, Collector: to, Local: source, Keys: c.cfg.Keys,
 			Translate: c.cfg.Translate, Requester: rdma.DefaultRequesterConfig(),
+			Patience: c.cfg.Patience,
 		}
 		if c.cfg.CM {
 			plan, err := c.cfg.Memory.Plan()

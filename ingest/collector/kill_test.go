@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 }
 
 // child runs one of: collect DIR LISTEN, memory DIR CONTROL, translate CONTROL
-// LISTEN. It prints its address.
+// LISTEN, where several CONTROL, separated by commas, are replicas. It prints its
+// address.
 func child(flags []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -53,7 +54,9 @@ func child(flags []string) error {
 	case "memory":
 		cfg.Memory.Dir, cfg.RoCE, cfg.Control = flags[1], netip.MustParseAddrPort("127.0.0.1:0"), at
 	case "translate":
-		cfg.Collectors, cfg.Listen = []string{flags[1]}, at
+		cfg.Collectors, cfg.Listen = strings.Split(flags[1], ","), at
+		// However busy the machine is, a collector that runs is not left out.
+		cfg.Replicas, cfg.Patience = len(cfg.Collectors), time.Hour
 	}
 	c, err := New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

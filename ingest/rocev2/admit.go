@@ -23,8 +23,23 @@ const (
 type session struct {
 	conn net.Conn
 	qp   roce.QPN
+	was  roce.QPN // the queue pair that it continues, or 0
 	from netip.Addr
 	key  *keyfile.Key // proved in the exchange; nil without keys
+}
+
+// endedSession is what remains of a session: its translator may continue it as long as
+// this process runs and no other has got the lists meanwhile.
+type endedSession struct {
+	queue rdma.PausedQueuePair
+	was   roce.QPN // of session
+	from  netip.Addr
+}
+
+// continues reports whether a translator means this session. One that never got the
+// number of the queue pair has sent nothing to it, and knows the one before.
+func (e endedSession) continues(qp roce.QPN) bool {
+	return qp != 0 && (qp == e.queue.Number() || qp == e.was)
 }
 
 // admitTranslator makes a queue pair. The translator's previous one is destroyed
@@ -51,20 +66,32 @@ func (s *Server) admitTranslator(c caller, me *session) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	qp, err := s.responder.Connect(rdma.Connection{Path: rdma.Path{Dst: c.req.Addr}, Remote: c.req.QPN, First: c.req.PSN})
-	if err != nil {
+	reply := Reply{Addr: s.conn.Local(), MTU: rdma.MTU, Regions: s.adverts}
+	connection := rdma.Connection{Path: rdma.Path{Dst: c.req.Addr}, Remote: c.req.QPN, First: c.req.PSN}
+	var err error
+	if reply.QPN, err = s.responder.Connect(connection); err != nil {
 		return Reply{}, &refusedError{BadRequest, err.Error()}
 	}
 	if old != nil {
-		s.responder.Disconnect(old.qp)
+		s.keepEnded(c.name, old)
 		_ = old.conn.Close()
 	}
-	me.qp = qp
+	if was, known := s.ended[c.name]; known && was.from == me.from && was.continues(c.req.Continues) {
+		s.responder.Disconnect(reply.QPN)
+		if reply.QPN, err = s.responder.Resume(was.queue, connection); err != nil {
+			return Reply{}, &refusedError{BadRequest, err.Error()}
+		}
+		reply.Continued, reply.First, me.was = true, was.queue.Expected(), c.req.Continues
+	}
+	delete(s.ended, c.name)
+	me.qp = reply.QPN
 	s.peers[c.name] = me
 	s.stats.Setup.Admitted++
-	reply := Reply{Addr: s.conn.Local(), QPN: qp, MTU: rdma.MTU, Regions: s.adverts}
 	if s.writer == "" || s.writer == c.name {
 		s.writer = c.name
+		if s.lists > 0 {
+			clear(s.ended) // their heads of lists are no longer the memory's
+		}
 		for _, t := range s.memory.Lists {
 			for id := range t.Lists() {
 				head, _ := t.Head(id)
@@ -119,7 +146,19 @@ func (s *Server) endSession(name string, me *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.peers[name] == me {
+		s.keepEnded(name, me)
 		s.remove(name, me)
+	}
+}
+
+// keepEnded destroys the queue pair of a session that ended, and keeps what its
+// translator needs to continue it.
+func (s *Server) keepEnded(name string, me *session) {
+	if len(s.ended) >= maxQueues {
+		return // its translator counts what is lost
+	}
+	if q, ok := s.responder.Pause(me.qp); ok {
+		s.ended[name] = endedSession{q, me.was, me.from}
 	}
 }
 

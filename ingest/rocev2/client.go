@@ -35,6 +35,10 @@ type ClientConfig struct {
 	CM *CMClientConfig
 
 	ExchangeTime time.Duration // limit of a setup; 0 is 5 s
+	// Patience is how long reports are refused while an ended connection is set up again,
+	// before the collector counts as down; 0 is 500 ms. A collector that cannot be reached, or
+	// that does not continue the connection, is down at once.
+	Patience time.Duration
 }
 
 // Client is a Translator with a connection to a collector. It reconnects whenever
@@ -43,7 +47,7 @@ type Client struct {
 	cfg    ClientConfig
 	log    *slog.Logger
 	conn   *udp.Conn
-	busy   atomic.Bool // the window is too full for reports
+	busy   atomic.Bool // the window is too full for reports, or waits for a connection that continues it
 	down   atomic.Bool // there is no connection
 	plan   *translate.Plan
 	regs   []RegionAdvert
@@ -139,8 +143,8 @@ func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 	}
 	end, _ := ctx.Deadline()
 	_ = conn.SetDeadline(end)
-	psn := roce.PSN(random24())
-	reply, err := newExchange(conn).connect(c.cfg.Name, c.cfg.Keys, Request{Addr: c.conn.Local(), QPN: c.req.Local(), PSN: psn})
+	req := c.request()
+	reply, err := newExchange(conn).connect(c.cfg.Name, c.cfg.Keys, req)
 	if err == nil && reply.MTU < rdma.MTU {
 		err = fmt.Errorf("MTU %d, want %d", reply.MTU, rdma.MTU)
 	}
@@ -149,10 +153,25 @@ func (c *Client) setUpConnection(ctx context.Context) (offer, error) {
 		return offer{}, fmt.Errorf("rocev2: connect to collector %s: %w", c.cfg.Collector, err)
 	}
 	_ = conn.SetDeadline(time.Time{})
+	if reply.Continued {
+		req.PSN = reply.First
+	}
 	return offer{
 		conn: conn, reply: reply,
-		connection: rdma.Connection{Path: rdma.Path{Src: c.conn.Local(), Dst: reply.Addr}, Remote: reply.QPN, First: psn},
+		connection: rdma.Connection{Path: rdma.Path{Src: c.conn.Local(), Dst: reply.Addr}, Remote: reply.QPN, First: req.PSN},
 	}, nil
+}
+
+// request returns the translator's message: it continues the connection before, if
+// there is one.
+func (c *Client) request() Request {
+	r := Request{Addr: c.conn.Local(), QPN: c.req.Local(), PSN: roce.PSN(random24())}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if psn, qp, paused := c.req.Paused(); paused {
+		r.PSN, r.Continues = psn, qp
+	}
+	return r
 }
 
 // random24 returns 24 bits that a stranger cannot predict.
@@ -169,11 +188,14 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// disconnect closes the connection.
+// disconnect closes the connection. What is not acknowledged waits for one that
+// continues it.
 func (c *Client) disconnect() {
-	c.req.Disconnect()
 	if c.cm != nil {
+		c.req.Disconnect()
 		c.disconnectCM()
+	} else {
+		c.req.Pause()
 	}
 	if c.exch != nil {
 		_ = c.exch.Close()
@@ -193,7 +215,7 @@ func (c *Client) SameMemory(o *Client) bool {
 // Plan is the geometry of the collector's memories.
 func (c *Client) Plan() *translate.Plan { return c.plan }
 
-// Down implements translate.Replica: a connection has ended, and no other is set up.
+// Down implements translate.Replica: a connection has ended, and none could be set up.
 func (c *Client) Down() bool { return c.down.Load() }
 
 // Admit implements translate.Target.
@@ -242,7 +264,7 @@ func (c *Client) sendPending(now model.Time) {
 			break // as if lost: it is retransmitted
 		}
 	}
-	c.busy.Store(c.req.WindowFree() < c.cfg.Requester.Window/2)
+	c.busy.Store(!c.req.Connected() || c.req.WindowFree() < c.cfg.Requester.Window/2)
 }
 
 // Tick writes paths and entries whose wait time is over.
@@ -352,8 +374,10 @@ func (c *Client) connected() bool {
 func (c *Client) reconnect(ctx context.Context) {
 	c.mu.Lock()
 	c.disconnect()
-	c.down.Store(true)
+	c.busy.Store(true)
 	c.mu.Unlock()
+	limit := time.AfterFunc(cmp.Or(c.cfg.Patience, patience), c.leaveOut)
+	defer limit.Stop()
 	o, err := c.setUpConnection(ctx)
 	if err == nil {
 		if err = c.applyOffer(o); err != nil {
@@ -361,6 +385,7 @@ func (c *Client) reconnect(ctx context.Context) {
 		}
 	}
 	if err != nil {
+		c.leaveOut()
 		c.log.Warn("collector is unreachable", "error", err)
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -369,6 +394,18 @@ func (c *Client) reconnect(ctx context.Context) {
 		return
 	}
 	c.log.Info("reconnected to the collector", "collector", c.cfg.Collector)
+}
+
+// patience is the default of ClientConfig.Patience.
+const patience = 500 * time.Millisecond
+
+// leaveOut makes the collector down until it is connected.
+func (c *Client) leaveOut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.req.Connected() {
+		c.down.Store(true)
+	}
 }
 
 // applyOffer switches to an offered connection. The collector's memories must have
@@ -395,11 +432,18 @@ func (c *Client) applyOffer(o offer) error {
 	if c.cm != nil {
 		heads = c.remote.Heads() // only this side knows them
 	}
-	if err := c.remote.Connect(at, heads); err != nil {
-		return err
-	}
-	if err := c.req.Connect(model.TimeOf(time.Now()), o.connection); err != nil {
-		return err
+	now := model.TimeOf(time.Now())
+	if o.reply.Continued {
+		if err := c.req.Resume(now, o.connection); err != nil {
+			return err
+		}
+	} else {
+		if err := c.remote.Connect(at, heads); err != nil {
+			return err
+		}
+		if err := c.req.Connect(now, o.connection); err != nil {
+			return err
+		}
 	}
 	c.down.Store(false)
 	if o.conn == nil {

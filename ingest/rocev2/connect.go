@@ -28,7 +28,10 @@ const ControlPort = 1337
 type Request struct {
 	Addr netip.AddrPort `json:"addr"` // source of its packets
 	QPN  roce.QPN       `json:"qpn"`
-	PSN  roce.PSN       `json:"psn"` // of its first packet
+	PSN  roce.PSN       `json:"psn"` // of its first packet, or of its oldest unacknowledged one
+	// Continues is the collector's queue pair of a connection that ended, whose packets
+	// the translator still has; 0 begins afresh.
+	Continues roce.QPN `json:"continues,omitempty"`
 }
 
 // Reply is the collector's message: the fields of REP, and as private data the
@@ -40,6 +43,10 @@ type Reply struct {
 	MTU     int            `json:"mtu"`
 	Regions []RegionAdvert `json:"regions"`
 	Heads   []uint64       `json:"heads"` // entries ever written to each list
+	// Continued: the connection continues the one of the request, whose packets before
+	// First were executed, and no other.
+	Continued bool     `json:"continued,omitempty"`
+	First     roce.PSN `json:"first,omitempty"`
 }
 
 // RegionAdvert describes one region.

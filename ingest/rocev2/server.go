@@ -59,9 +59,10 @@ type Server struct {
 	mu        sync.Mutex // guards all below
 	responder *rdma.Responder
 	adverts   []RegionAdvert
-	lists     int                 // number of adverts, at the end, that are lists
-	peers     map[string]*session // by name
-	writer    string              // the translator that has the lists
+	lists     int                     // number of adverts, at the end, that are lists
+	peers     map[string]*session     // by name
+	writer    string                  // the translator that has the lists
+	ended     map[string]endedSession // by name: connections that their translator may continue
 	cm        cmServer
 	stats     ServerStats
 }
@@ -107,7 +108,7 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 		return nil, errors.Join(err, conn.Close())
 	}
 	s := &Server{
-		cfg: cfg, conn: conn, control: control, memory: memory, log: log, peers: map[string]*session{}, lists: len(memory.Lists),
+		cfg: cfg, conn: conn, control: control, memory: memory, log: log, peers: map[string]*session{}, ended: map[string]endedSession{}, lists: len(memory.Lists),
 		pending: pendingConns{count: map[netip.Prefix]int{}}, refused: refusalLog{log: log},
 		cm: cmServer{sessions: map[uint32]*cmSession{}, byQP: map[roce.QPN]*cmSession{}, psn: roce.PSN(random24())},
 	}
