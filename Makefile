@@ -39,13 +39,17 @@ console-deps:
 # internal/race says what and why.
 PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules -E '/internal/(race|browsertest)"' .)))
 
+# Packages tested at once: many tests wait for sockets and browsers, so that more than
+# one a core keep all cores busy.
+PACKAGES ?= $(shell echo $$(($$(nproc) * 3 / 2)))
+
 test: unit vm-test fuzz ## Run every test with the race detector, those that need a stock kernel in an emulated machine, and each fuzz test for FUZZTIME (5s)
 
 unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
 	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd clickhouse-server:clickhouse-server
-	$(GO) test -race ./...
-	$(GO) test -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(PLAIN) # vetted above
+	$(GO) test -p $(PACKAGES) -timeout 20m -race ./...
+	$(GO) test -p $(PACKAGES) -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(PLAIN) # vetted above
 
 JOB ?=
 
