@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/list"
@@ -37,6 +38,8 @@ type collectFlags struct {
 	postcards      string
 	lists          []string
 	slowPaths      []string
+	heavyKeys      []string
+	addRows        int
 	prototype      bool
 	recordSize     string
 	access         accessFlags
@@ -101,6 +104,7 @@ Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
 	fl.StringVar(&f.postcards, "postcards", "", "memory for paths, HOPS=SIZE")
 	fl.StringArrayVar(&f.lists, "lists", nil, "lists of one layout, LISTS:ENTRY_BYTES:CAPACITY[:sized]")
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
+	f.registerAdditions(fl)
 	fl.BoolVar(&f.prototype, "prototype", false, "use the memory layout of the public prototype")
 	fl.StringVar(&record.Path, "record", "", "also write every datagram to this pcapng file, for weft replay")
 	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(),
@@ -191,7 +195,7 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 	case err != nil:
 		return fmt.Errorf("--rate %v: %w", cfg.Rate, err)
 	}
-	if err := errors.Join(f.applyMemory(&cfg.Memory), f.applySlowPaths(cfg)); err != nil {
+	if err := errors.Join(f.applyMemory(&cfg.Memory), f.applySlowPaths(cfg), f.applyAdditions(cfg)); err != nil {
 		return err
 	}
 	return cfg.Validate()
@@ -276,6 +280,40 @@ func (f collectFlags) applySlowPaths(cfg *collector.Config) error {
 			}
 		}
 		cfg.Translate.Queries = append(cfg.Translate.Queries, q)
+	}
+	return nil
+}
+
+// registerAdditions registers the flags of weft collect and weft translate about
+// Key-Increments.
+func (f *collectFlags) registerAdditions(fl *pflag.FlagSet) {
+	fl.StringArrayVar(&f.heavyKeys, "heavy-keys", nil, "append keys whose counter grows by ABOVE or more within a period to a list, ABOVE:PERIOD:LIST")
+	fl.IntVar(&f.addRows, "add-rows", 0, "add up Key-Increments of a key for 10 ms before they are written, in this many rows; 0 writes each")
+}
+
+// applyAdditions applies the flags of registerAdditions.
+func (f collectFlags) applyAdditions(cfg *collector.Config) error {
+	if cfg.Translate.AddRows = f.addRows; f.addRows < 0 || f.addRows > 1<<24 {
+		return fmt.Errorf("--add-rows %d: want 0 to %d", f.addRows, 1<<24)
+	}
+	for _, s := range f.heavyKeys {
+		parts := strings.Split(s, ":")
+		if len(parts) != 3 {
+			return fmt.Errorf("--heavy-keys %q: want ABOVE:PERIOD:LIST", s)
+		}
+		above, err1 := strconv.ParseUint(parts[0], 10, 64)
+		period, err2 := time.ParseDuration(parts[1])
+		id, err3 := strconv.ParseUint(parts[2], 10, 32)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return fmt.Errorf("--heavy-keys %q: want ABOVE:PERIOD:LIST, such as 1000000:1s:5: %w", s, err)
+		}
+		q := translate.HeavyKeys{Above: above, Period: period, List: dta.ListID(id)}
+		if plan, err := cfg.Memory.Plan(); err == nil && len(cfg.Collectors) == 0 {
+			if err := q.Check(plan); err != nil {
+				return fmt.Errorf("--heavy-keys %q: %w", s, err)
+			}
+		}
+		cfg.Translate.Heavy = append(cfg.Translate.Heavy, q)
 	}
 	return nil
 }

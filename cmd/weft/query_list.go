@@ -20,14 +20,14 @@ type listView struct {
 	First   uint64      `json:"first"`   // number of the first one shown
 	Entries []string    `json:"entries"` // in hex
 	Cursor  list.Cursor `json:"cursor"`
-	Paths   []slowPath  `json:"paths,omitempty"` // the decoded entries, with --slow-paths
+	Paths   []slowPath  `json:"paths,omitempty"` // the decoded entries, with --slow-paths or --heavy-keys
 }
 
-// slowPath is a result of weft collect --slow-paths.
+// slowPath is a result of weft collect --slow-paths, or without hops of --heavy-keys.
 type slowPath struct {
 	Key  string   `json:"key"`
 	Sum  uint64   `json:"sum"`
-	Hops []uint32 `json:"hops"`
+	Hops []uint32 `json:"hops,omitempty"`
 }
 
 func newSlowPath(entry []byte) (slowPath, error) {
@@ -47,7 +47,7 @@ func newSlowPath(entry []byte) (slowPath, error) {
 
 func (a *app) queryListCommand() *cobra.Command {
 	var newest, from uint64
-	var slow bool
+	var slow, heavy bool
 	limit := 100
 	cmd := &cobra.Command{
 		Use:   "list FILE LIST",
@@ -91,12 +91,12 @@ overwritten in between.`,
 			v := listView{Entries: []string{}, Cursor: c}
 			for e := range class.Entries(raw) {
 				v.Entries = append(v.Entries, hex.EncodeToString(e))
-				if !slow {
+				if !slow && !heavy {
 					continue
 				}
 				p, err := newSlowPath(e)
 				if err != nil {
-					return usagef("list %d: %w; want the list of weft collect --slow-paths", id, err)
+					return usagef("list %d: %w; want the list of weft collect --slow-paths or --heavy-keys", id, err)
 				}
 				v.Paths = append(v.Paths, p)
 			}
@@ -111,7 +111,9 @@ overwritten in between.`,
 	cmd.Flags().Uint64Var(&from, "from", 0, "number of the first entry to show, counted from the list's first")
 	cmd.Flags().IntVar(&limit, "limit", limit, "maximum number of entries")
 	cmd.Flags().BoolVar(&slow, "slow-paths", false, "decode results of weft collect --slow-paths: key, sum and hops")
+	cmd.Flags().BoolVar(&heavy, "heavy-keys", false, "decode results of weft collect --heavy-keys: key and sum")
 	cmd.MarkFlagsMutuallyExclusive("newest", "from")
+	cmd.MarkFlagsMutuallyExclusive("slow-paths", "heavy-keys")
 	return cmd
 }
 

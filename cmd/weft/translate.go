@@ -81,6 +81,7 @@ With --keys translator and collector prove to each other that they have the key 
 	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "number of sockets that share the port")
 	fl.Float64Var(&cfg.Rate, "rate", 0, "rate limit in reports/s, 0 for none; excess is NACKed to the reporter")
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
+	f.registerAdditions(fl)
 	fl.BoolVar(&cfg.CM, "rdma-cm", false, "connect by RDMA_CM to a collector that is not Weft, whose memory has this geometry:")
 	fl.StringArrayVar(&f.keyWrites, "key-write", nil, "with --rdma-cm: memory for the newest values, VALUE_BYTES=SIZE")
 	fl.StringVar(&f.counts, "key-increment", "", "with --rdma-cm: memory for counters, SIZE")

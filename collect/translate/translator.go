@@ -32,7 +32,10 @@ type Config struct {
 	Rows     int           // rows of the postcard cache, a power of two
 	PathWait time.Duration // maximum time that an incomplete path waits for its postcards
 	ListWait time.Duration // maximum time that an entry waits for others to fill a batch
-	Queries  []Query       // standing queries
+	Queries  []Query       // standing queries on paths
+	Heavy    []HeavyKeys   // standing queries on counters
+	AddRows  int           // rows that add up Key-Increments before they are written; 0 writes each
+	AddWait  time.Duration // maximum time that an addition waits for others of its key
 }
 
 // DefaultRows is the cache of the paper's translator (section 5.2).
@@ -40,17 +43,21 @@ const DefaultRows = 32 << 10
 
 // DefaultConfig answers no queries.
 func DefaultConfig() Config {
-	return Config{Rows: DefaultRows, PathWait: 100 * time.Millisecond, ListWait: 10 * time.Millisecond}
+	return Config{Rows: DefaultRows, PathWait: 100 * time.Millisecond, ListWait: 10 * time.Millisecond, AddWait: 10 * time.Millisecond}
 }
 
 // Stats are the counters of one Translator.
 type Stats struct {
 	KeyWrites     uint64        `json:"key_writes"`
 	KeyIncrements uint64        `json:"key_increments"`
+	Additions     uint64        `json:"additions"` // writes that carried the Key-Increments
 	Appends       uint64        `json:"appends"`
 	Batches       uint64        `json:"batches"` // writes that carried the appends
 	Postcards     PostcardStats `json:"postcards"`
 	Matches       uint64        `json:"matches"` // paths that a standing query reported
+
+	Heavy           uint64 `json:"heavy"`            // keys that a HeavyKeys query reported
+	HeavyUnreported uint64 `json:"heavy_unreported"` // additions to keys that were not reported: more keys are heavy than one period can hold
 }
 
 // Translator turns reports into memory writes. It is for one goroutine at a time
@@ -62,8 +69,11 @@ type Translator struct {
 	cache   postcardCache
 	lists   listBatches
 	queries []Query
+	heavy   []heavySums
+	adds    additionCache
 	match   []byte
 	emit    emitter
+	write   func(*dta.Report) // writes a Key-Increment
 	stats   Stats
 }
 
@@ -86,8 +96,17 @@ func New(cfg Config, plan *Plan, out MemoryWriter) (*Translator, error) {
 			return nil, err
 		}
 	}
+	for _, q := range cfg.Heavy {
+		if err := q.Check(plan); err != nil {
+			return nil, err
+		}
+		t.heavy = append(t.heavy, newHeavySums(q))
+	}
+	if t.adds, err = newAdditionCache(cfg.AddRows, cfg.AddWait); err != nil {
+		return nil, err
+	}
 	t.match = make([]byte, 0, MatchSize(hops))
-	t.emit = t.emitPath
+	t.emit, t.write = t.emitPath, t.writeAddition
 	return t, nil
 }
 
@@ -127,8 +146,7 @@ func (t *Translator) put(now model.Time, batch []dta.Report) {
 			t.stats.KeyWrites++
 			t.out.KeyWrite(r)
 		case dta.KeyIncrement:
-			t.stats.KeyIncrements++
-			t.out.KeyIncrement(r)
+			t.addIncrement(now, r)
 		case dta.Append:
 			t.addAppend(now, r)
 		case dta.Postcarding:
@@ -144,8 +162,7 @@ func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count
 		t.stats.KeyWrites += uint64(count)
 		t.out.WriteRun(first, run)
 	case dta.KeyIncrement:
-		t.stats.KeyIncrements += uint64(count)
-		t.out.WriteRun(first, run)
+		t.addIncrements(now, first, run, count)
 	case dta.Append:
 		t.stats.Appends += uint64(count)
 		t.addEntries(now, first.List, run, len(run)/count)
@@ -153,6 +170,39 @@ func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count
 		t.cache.addRun(now, first, run, len(run)/count, t.emit)
 	}
 	t.out.Flush(now)
+}
+
+// addIncrement adds to a key.
+func (t *Translator) addIncrement(now model.Time, r *dta.Report) {
+	t.stats.KeyIncrements++
+	t.checkHeavy(now, r)
+	if len(t.adds.rows) == 0 {
+		t.writeAddition(r)
+		return
+	}
+	t.adds.add(now, r, t.write)
+}
+
+func (t *Translator) writeAddition(r *dta.Report) {
+	t.stats.Additions++
+	t.out.KeyIncrement(r)
+}
+
+// addIncrements is addIncrement for packed reports. They are written as they are unless
+// something must see each of them.
+func (t *Translator) addIncrements(now model.Time, first *dta.Report, run []byte, count int) {
+	if len(t.heavy) == 0 && len(t.adds.rows) == 0 {
+		t.stats.KeyIncrements += uint64(count)
+		t.stats.Additions += uint64(count)
+		t.out.WriteRun(first, run)
+		return
+	}
+	for r := *first; len(run) > 0; {
+		n, err := r.Parse(run)
+		must(err)
+		t.addIncrement(now, &r)
+		run = run[n:]
+	}
 }
 
 // addEntries is addEntry for packed reports of size bytes.
@@ -225,12 +275,14 @@ func (t *Translator) Tick(now model.Time) {
 		t.writeBatch(l, false)
 	}
 	t.cache.emitExpired(now, t.emit)
+	t.adds.flushExpired(now, t.write)
 	t.out.Flush(now)
 }
 
 // Drain writes everything, before shutdown.
 func (t *Translator) Drain(now model.Time) {
 	t.cache.emitAll(now, t.emit) // before the lists: a path may answer a query
+	t.adds.flushAll(t.write)
 	for l := t.lists.oldest(); l != nil; l = t.lists.oldest() {
 		t.writeBatch(l, false)
 	}
@@ -256,9 +308,12 @@ func (p *Path) hops() []uint32 {
 func (s Stats) Plus(o Stats) Stats {
 	s.KeyWrites += o.KeyWrites
 	s.KeyIncrements += o.KeyIncrements
+	s.Additions += o.Additions
 	s.Appends += o.Appends
 	s.Batches += o.Batches
 	s.Matches += o.Matches
+	s.Heavy += o.Heavy
+	s.HeavyUnreported += o.HeavyUnreported
 	s.Postcards.Postcards += o.Postcards.Postcards
 	s.Postcards.Emitted += o.Postcards.Emitted
 	s.Postcards.Duplicate += o.Postcards.Duplicate

@@ -162,6 +162,11 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
+	for _, q := range c.Translate.Heavy {
+		if err := q.Check(plan); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

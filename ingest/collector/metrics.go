@@ -95,7 +95,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	counter(pathsDesc, total.Postcards.Superseded, "superseded")
 	counter(pathsDesc, total.Postcards.Expired, "expired")
 	counter(batchesDesc, total.Batches)
-	counter(matchesDesc, total.Matches)
+	counter(matchesDesc, total.Matches+total.Heavy)
 	counter(noticesDesc, st.Notices)
 	index := map[string]int{}
 	for _, m := range st.Memory {

@@ -15,6 +15,7 @@ func Claims() []claim.Claim {
 		cpuCollectors,
 		keyWriteBounds,
 		postcardBounds,
+		heavyHitters,
 		collection,
 		switches,
 		operations,

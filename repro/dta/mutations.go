@@ -22,6 +22,12 @@ var (
 	gathering = claim.Mutation{
 		Name: "gathering", Removes: "every postcard is a path of one hop, and is written by itself",
 	}
+	networkWide = claim.Mutation{
+		Name: "network-wide sums", Removes: "the translator sums what each switch reports by itself",
+	}
+	addingUp = claim.Mutation{
+		Name: "adding up", Removes: "every Key-Increment is written by itself",
+	}
 	lockFree = claim.Mutation{
 		Name: "lock-free lists", Removes: "the reader of a list holds a lock that its writer waits for",
 	}
