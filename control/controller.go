@@ -94,7 +94,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Incidents:      incident.DefaultConfig(),
 		Findings:       flowfindings.DefaultConfig(),
 		Reduction:      flowreduce.DefaultConfig(),
-		SampleInterval: time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
+		SampleInterval: time.Millisecond, BalanceSlots: 2, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
 		SilentAfter: 100 * time.Millisecond,
 		// Switches take a tenth of a second to export their epochs.
 		VerdictTimeout: 400 * time.Millisecond,

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
@@ -208,6 +209,33 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	c.now = 712 * ms
 	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.correlator.OpenIncidents()) != 1 || c.correlator.OpenIncidents()[0].Cause != anomaly.Loss {
 		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.correlator.OpenIncidents()))
+	}
+}
+
+// TestPacketsThatAnOpenPortOwesAreLost: a port that was paused for a part of a slot has
+// sent what it held by the end of the next but one.
+func TestPacketsThatAnOpenPortOwesAreLost(t *testing.T) {
+	ms := model.Time(time.Millisecond)
+	for name, tc := range map[string]struct {
+		paused time.Duration // from 85 ms on
+		want   anomaly.Cause
+	}{
+		"still paused": {15 * time.Millisecond, anomaly.Stall},
+		"open since":   {2 * time.Millisecond, anomaly.Loss},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := evidenceBed(t)
+			c.cfg.LossPackets, c.cfg.LossShare, c.now = 3, 1e-3, 129*ms
+			port := c.portNamed(t, "leaf5", "spine2")
+			c.meter.addCounters(85*ms, 85*ms+model.Time(tc.paused), port, tc.paused, 0)
+			flow := model.FlowKey{DstPort: roce.Port, Proto: model.UDP}
+			s := flowwatch.NewSlot(10, slotLength)
+			s.Losses = []loss.Event{{Flow: flow, Segment: loss.Segment{From: port, To: c.fabric.Port(port).Peer}, Packets: 45, Sent: 884, FirstSlot: 7, LastSlot: 8}}
+			c.addLossEvidence(s)
+			if open := c.correlator.OpenIncidents(); len(open) != 1 || open[0].Cause != tc.want {
+				t.Errorf("%+v; want one incident, %v", open, tc.want)
+			}
+		})
 	}
 }
 

@@ -190,7 +190,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			e.NextHop, e.HasNextHop = seg.To.Node, true
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
-		case k.lossless > 0 && c.meter.pausedFor(seg.From, k.flows, c.cfg.Intent.At(e.From), k.from-1, k.to+1) >= c.cfg.StallShare:
+		case k.lossless > 0 && c.isStuck(seg.From, k.flows, k.from-1, k.to+1, s.Index):
 			e.Cause, e.LostPackets, e.SentPackets = anomaly.Stall, 0, 0
 			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
@@ -200,6 +200,17 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		c.addEvidence(e)
 	}
+}
+
+// isStuck reports whether packets that left a port in none of the slots up to found are
+// held in its queue: PFC paused it when they arrived, and still did in the last two
+// slots. A queue that was open for longer has sent what it held.
+func (c *Controller) isStuck(port model.Port, flows []model.FlowKey, first, last, found int64) bool {
+	routes := c.cfg.Intent.At(model.Time(first * int64(c.meter.slot)))
+	paused := func(first, last int64) bool {
+		return c.meter.pausedFor(port, flows, routes, first, last) >= c.cfg.StallShare
+	}
+	return paused(first, last) && paused(found-1, found)
 }
 
 // isLossless reports whether a flow is in a class that PFC pauses.

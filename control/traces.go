@@ -83,7 +83,7 @@ func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 		e.Cause = anomaly.Loop
 		if f.Detour() {
 			e.Cause = anomaly.WrongRoute
-			e.Text = fmt.Sprintf("%s passed %s twice and arrived", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
+			e.Text = fmt.Sprintf("%s passed %s twice and left the loop", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 			break
 		}
 		e.Text = fmt.Sprintf("%s looped through %s", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))

@@ -31,14 +31,14 @@ type Finding struct {
 	Flow        *model.FlowKey `json:"flow,omitempty"`     // set if only this one is affected for certain
 	Switches    []model.NodeID `json:"switches,omitempty"` // Loop: the devices, in ascending order
 	Ended       uint64         `json:"ended"`              // packets last seen here, or that looped
-	Escaped     uint64         `json:"escaped"`            // Loop: packets among Ended that left it and arrived
+	Escaped     uint64         `json:"escaped"`            // Loop: packets among Ended that left it
 	Packets     uint64         `json:"packets"`            // packets that passed here
 	MirrorShare float64        `json:"mirror_share"`       // share of them that lost mirrors alone would make look ended
 	Chance      float64        `json:"chance"`             // probability that lost mirrors explain it all
 	First       model.Time     `json:"-"`                  // when the first packet of Ended was mirrored, by the analyzer's clock
 }
 
-// Detour reports whether all packets that looped left the loop and arrived, as
+// Detour reports whether all packets that looped left the loop, as
 // packets in flight do while wrong routes are repaired: the loop is not
 // persistent.
 func (f *Finding) Detour() bool { return f.Kind == Loop && f.Escaped == f.Ended }

@@ -302,9 +302,20 @@ func (j *Judge) addLoop(t *Trace) {
 	f.Ended++
 	f.Packets++
 	f.First = earlier(f.First, t.First)
-	if t.mayEndAt(t.routes, &t.Hops[len(t.Hops)-1]) {
+	if t.mayEndAt(t.routes, &t.Hops[len(t.Hops)-1]) || t.leaves(round) {
 		f.Escaped++
 	}
+}
+
+// leaves reports whether the last switch sends the packet to a node that is not one
+// of a loop, or is itself none.
+func (t *Trace) leaves(loop []model.NodeID) bool {
+	last := &t.Hops[len(t.Hops)-1]
+	if !slices.Contains(loop, last.Switch) {
+		return true
+	}
+	to, ok := nextNode(t.routes.Fabric(), last)
+	return t.outPorts && ok && !slices.Contains(loop, to)
 }
 
 // Merge adds the counts of another judge of the same fabric. Flows beyond

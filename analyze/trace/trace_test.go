@@ -206,3 +206,30 @@ func TestRoutesOfItsTime(t *testing.T) {
 		}
 	}
 }
+
+// TestPacketsThatLeaveALoop: a packet whose switch sends it out of the loop at its
+// second visit was in flight while routes were put right, wherever it is lost later.
+func TestPacketsThatLeaveALoop(t *testing.T) {
+	tor := fabric.Node(0).Ports[0].Peer.Node
+	up := fabric.Node(tor).Ports[2]
+	leaf := fabric.Node(up.Peer.Node)
+	back, out := up.Peer.Port, leaf.Ports[len(leaf.Ports)-1].ID
+	for last, detour := range map[model.PortID]bool{back: false, out: true} {
+		list, _ := gather(t, DefaultConfig(), func(x *Assembler) {
+			for i, hop := range []model.Port{{Node: tor, Port: up.ID}, {Node: leaf.ID, Port: back}, {Node: tor, Port: up.ID}, {Node: leaf.ID, Port: last}} {
+				f := frame([]header{{ipOf(0), ipOf(15), uint8(64 - i)}}, 1, 7, []byte("payload"))
+				x.AddMirror(0, &mirror.Mirror{Switch: hop.Node, Out: hop.Port, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
+			}
+		})
+		j, err := NewJudge(DefaultJudgeConfig(), fabric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list {
+			j.AddTrace(one)
+		}
+		if got := j.Findings(); len(got) != 1 || got[0].Kind != Loop || got[0].Detour() != detour {
+			t.Errorf("last sent by port %d: %+v; want a loop, a detour: %v", last, got, detour)
+		}
+	}
+}
