@@ -32,7 +32,7 @@ type cellStore interface {
 	markMissing(cells, filter bitmap)
 	// filterTest returns the test for a flow, which keeps no cell alive.
 	filterTest() func(model.FlowKey) bool
-	// occupied counts the cells that hold a flow.
+	// occupied counts the cells that hold a flow. Where chunks overlap, it may count more.
 	occupied() int
 }
 
@@ -67,6 +67,7 @@ type table[K sketch.Key] struct {
 	*membership[K]
 	layout flowset.Layout
 	sums   []cellSum[K]
+	filled int // cells with a flow that were stored
 
 	// high holds the upper halves of packet counts; nil where the layout has four
 	// bytes of them or fewer.
@@ -147,15 +148,7 @@ func (m *membership[K]) has(key *K) bool {
 	return m.filter.Has(&m.family, sketch.HashOf(&m.family, key))
 }
 
-func (t *table[K]) occupied() (n int) {
-	last := len(*new(K)) - 1
-	for i := range t.sums {
-		if count := t.sums[i].key[last] & countMask; count != zeroFlows && t.flawsOf(i)&cellMissing == 0 {
-			n++
-		}
-	}
-	return n
-}
+func (t *table[K]) occupied() int { return min(t.filled, len(t.sums)) }
 
 // pack returns the words of a key of this table's family; a key of the other
 // family is in no such table.

@@ -28,6 +28,9 @@ func (t *table[K]) storeCells(c *flowset.Chunk) {
 		} else {
 			key[last] |= uint64(zeroFlows + cell.Flows)
 		}
+		if cell.Flows != 0 {
+			t.filled++
+		}
 		var f flaw
 		if cell.Packets == mostPackets {
 			f |= packetsFull
@@ -51,6 +54,7 @@ func (t *table[K]) storeUsual(first int, data []byte) {
 	size := 8*last + 18
 	be := binary.BigEndian
 	sums := t.sums[first : first+len(data)/size]
+	filled := 0
 	for j := range sums {
 		b := data[j*size:][:8*last+18]
 		s := &sums[j]
@@ -61,6 +65,9 @@ func (t *table[K]) storeUsual(first int, data []byte) {
 		b = b[8*last:]
 		word := be.Uint64(b)
 		flows := word >> 16 & 0xff
+		if flows != 0 {
+			filled++
+		}
 		packets, bytes := be.Uint32(b[6:]), be.Uint32(b[10:])
 		s.key[last] = word&^countMask | (zeroFlows + flows)
 		s.counts = uint64(packets)<<32 | uint64(be.Uint32(b[14:]))
@@ -80,6 +87,7 @@ func (t *table[K]) storeUsual(first int, data []byte) {
 		}
 		t.setFlaws(first+j, f)
 	}
+	t.filled += filled
 }
 
 // markMissing marks the units that are not among those that arrived. They must prove

@@ -2,7 +2,6 @@ package paths
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
@@ -68,13 +67,11 @@ type Map struct {
 // successive slots may share one, if each is joined before the next is begun: most flows
 // are in several slots, and have one key and one id in all of them.
 type Workspace struct {
-	index       flowIndex
-	staged      []Sighting // records in the order in which they were added
-	stagedFlows []uint32   // and their flows
-	counts      []uint32   // sightings by flow
-	chain       [maxChain]Sighting
-	order       pathOrder
-	cache       routecache.Cache
+	index flowIndex
+	stage stage
+	chain [maxChain]Sighting
+	order pathOrder
+	cache routecache.Cache
 }
 
 // shape is what is known about a flow's path from the ports of its sightings.
@@ -104,6 +101,7 @@ func NewPart(r *Reports, w *Workspace) *Map { return &Map{Reports: r, work: w} }
 func (m *Map) Reset(r *Reports) {
 	m.Reports, m.routes, m.records, m.joined = r, nil, 0, false
 	m.work.index.release(m.ids)
+	m.work.stage.reset()
 	m.ids, m.hashes, m.places, m.starts, m.seen, m.shapes = m.ids[:0], m.hashes[:0], m.places[:0], m.starts[:0], m.seen[:0], m.shapes[:0]
 	clear(m.loops)
 	m.loops = m.loops[:0]
@@ -130,123 +128,8 @@ func SlotAt(start model.Time, length time.Duration) int64 {
 // SlotOf returns the index of a flowset's slot.
 func SlotOf(d *flows.Decoded) int64 { return SlotAt(d.Start, d.Length) }
 
-// AddFlowset adds a decoded flowset to the map. A switch may report several for
-// one slot: one per port or per address family. All must be added before the first
-// question.
-func (m *Map) AddFlowset(d *flows.Decoded) {
-	m.Add(d)
-	lost := m.lost[family{d.Switch, d.V6}]
-	for i := range d.Records {
-		m.addRecord(d.Switch, &d.Records[i], flowtable.Hash(&d.Records[i].Key), m.records+uint32(i), lost)
-	}
-	m.records += uint32(len(d.Records))
-}
-
-// GrowRecords makes room for a number of records to add.
-func (m *Map) GrowRecords(n int) {
-	if w := m.work; n > cap(w.staged) {
-		w.staged, w.stagedFlows = slices.Grow(w.staged, n), slices.Grow(w.stagedFlows, n)
-	}
-}
-
-// AddRecords adds some records of a flowset that the reports have, with their hashes and
-// their places in the flowset, ascending. First is the place of the flowset's first record
-// among all records of the slot.
-func (m *Map) AddRecords(d *flows.Decoded, records []flows.Record, hashes []uint64, places []uint32, first uint32) {
-	lost := m.lost[family{d.Switch, d.V6}]
-	for i := range records {
-		m.addRecord(d.Switch, &records[i], hashes[i], first+places[i], lost)
-	}
-}
-
 // Hash returns the hash by which maps find a flow.
 func Hash(key *model.FlowKey) uint64 { return flowtable.Hash(key) }
-
-// addRecord adds a record, which is at a place among all records of the slot.
-func (m *Map) addRecord(sw model.NodeID, r *flows.Record, hash uint64, place uint32, lost bool) {
-	if m.joined {
-		panic("paths: a flowset is added to a map that is in use")
-	}
-	id := m.work.index.number(&r.Key, hash)
-	flow, known := m.withID(id)
-	if !known {
-		flow = m.addFlow(id, hash, place)
-	}
-	w := m.work
-	w.stagedFlows = append(w.stagedFlows, flow)
-	if len(w.staged) == cap(w.staged) {
-		w.staged = slices.Grow(w.staged, 1)
-	}
-	// Set field by field: a copy has to wait for the narrower stores before it.
-	w.staged = w.staged[:len(w.staged)+1]
-	s := &w.staged[len(w.staged)-1]
-	s.Packets, s.Bytes, s.Switch, s.In, s.Out = r.Packets, r.Bytes, sw, r.In, r.Out
-	s.Exact, s.rank = r.Grade == flows.Exact && !lost, 0
-}
-
-// join moves the records that were added to their flows' pieces of seen.
-func (m *Map) join() {
-	if m.joined {
-		return
-	}
-	m.joined = true
-	w := m.work
-	n := m.Flows()
-	m.starts = resized(m.starts, n+1)
-	clear(m.starts)
-	for _, flow := range w.stagedFlows {
-		m.starts[flow+1]++
-	}
-	for i := range n {
-		m.starts[i+1] += m.starts[i]
-	}
-	m.seen, w.counts = resized(m.seen, len(w.staged)), resized(w.counts, n)
-	clear(w.counts)
-	placed := 0
-	for i := range w.staged {
-		flow := w.stagedFlows[i]
-		first, count := m.starts[flow], w.counts[flow]
-		s := &w.staged[i]
-		if merge(m.seen[first:first+count], s) {
-			continue
-		}
-		m.seen[first+count] = *s
-		m.seen[first+count].rank = uint16(min(count, 1<<16-1))
-		w.counts[flow] = count + 1
-		placed++
-	}
-	if placed < len(w.staged) {
-		m.compact()
-	}
-	w.staged, w.stagedFlows = w.staged[:0], w.stagedFlows[:0]
-}
-
-// merge adds a sighting to those of its flow. Two at one switch come from two
-// of its ports: the counters add up, and the first one's ports are kept, as
-// within one flowset. It reports whether there were two.
-func merge(list []Sighting, s *Sighting) bool {
-	for i := range list {
-		if have := &list[i]; have.Switch == s.Switch {
-			have.Packets += s.Packets
-			have.Bytes += s.Bytes
-			have.Exact = have.Exact && s.Exact
-			return true
-		}
-	}
-	return false
-}
-
-// compact closes the gaps that merged sightings have left.
-func (m *Map) compact() {
-	end := uint32(0)
-	for i, count := range m.work.counts {
-		first := m.starts[i]
-		m.starts[i] = end
-		end += uint32(copy(m.seen[end:], m.seen[first:first+count]))
-	}
-	m.starts[len(m.work.counts)] = end
-	m.seen = m.seen[:end]
-}
 
 // resized returns a slice of n elements, with the memory of another one if it is enough.
 func resized[T any](s []T, n int) []T {

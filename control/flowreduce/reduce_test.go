@@ -254,24 +254,20 @@ func TestSumsAreBounded(t *testing.T) {
 		maps := make([]*paths.Map, parts)
 		decoded := flows.Decoded{Switch: 1, Length: slotLength}
 		hashes := make([]uint64, maxSums+100)
-		type share struct {
-			records []flows.Record
-			hashes  []uint64
-			places  []uint32
-		}
-		shares := make([]share, parts)
+		shares := make([]paths.Records, parts)
 		for i := range hashes {
 			k := model.FlowKey{Src: model.Addr4(uint32(i) * 7919 % 10007), Dst: model.Addr4(1), SrcPort: uint16(i), Proto: model.UDP}
 			decoded.Records = append(decoded.Records, flows.Record{Key: k, Bytes: 1, Grade: flows.Exact})
 			hashes[i] = paths.Hash(&k)
 			p := &shares[i*i%parts]
-			p.records, p.hashes, p.places = append(p.records, decoded.Records[i]), append(p.hashes, hashes[i]), append(p.places, uint32(i))
+			p.Keys, p.Hashes, p.Places = append(p.Keys, k), append(p.Hashes, hashes[i]), append(p.Places, uint32(i))
+			p.Seen = append(p.Seen, paths.MakeSighting(decoded.Switch, &decoded.Records[i]))
 		}
 		reports := paths.NewReports(0, slotLength)
 		reports.Add(&decoded)
 		for i := range maps {
 			maps[i] = paths.NewPart(reports, &paths.Workspace{})
-			maps[i].AddRecords(&decoded, shares[i].records, shares[i].hashes, shares[i].places, 0)
+			maps[i].AddRecords(&decoded, &shares[i], 0)
 			maps[i].Find(&decoded.Records[0].Key, hashes[0]) // records are joined
 		}
 		_, counters := r.Reduce(begin, maps, nil, nil)

@@ -55,8 +55,8 @@ func (p *partition) join(at int, reports *paths.Reports, decoded []flows.Decoded
 	m.GrowRecords(records)
 	first := uint32(0)
 	for i := range decoded {
-		list, hashes, places := shuffled[i].part(index)
-		m.AddRecords(&decoded[i], list, hashes, places, first)
+		part := shuffled[i].part(index)
+		m.AddRecords(&decoded[i], &part, first)
 		first += uint32(len(decoded[i].Records))
 	}
 }

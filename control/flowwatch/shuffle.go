@@ -6,42 +6,41 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// shuffle has the records of a flowset by partition: those of each lie together, so that a
-// partition reads memory in sequence.
+// shuffle has the records of a flowset by partition, as columns: those of each lie
+// together, so that a partition reads memory in sequence.
 type shuffle struct {
-	records []flows.Record
-	hashes  []uint64 // of records
-	places  []uint32 // of records in the flowset; ascending in each partition
+	columns paths.Records
 	starts  []uint32 // by partition, and one more: where its records begin
 	next    []uint32 // by partition: where its next record goes
 
-	of       []uint16 // by record of the flowset: its partition
-	unsorted []uint64 // by record of the flowset: its hash
+	hashes []uint64 // by record of the flowset
 }
 
 // sort copies the records of a flowset for a number of partitions. Ports that the switch
 // does not have become unknown ones.
 func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
 	n := len(d.Records)
-	s.records, s.hashes, s.places = resized(s.records, n), resized(s.hashes, n), resized(s.places, n)
-	s.of, s.unsorted = resized(s.of, n), resized(s.unsorted, n)
+	c := &s.columns
+	c.Keys, c.Hashes, c.Places, c.Seen = resized(c.Keys, n), resized(c.Hashes, n), resized(c.Places, n), resized(c.Seen, n)
+	s.hashes = resized(s.hashes, n)
 	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
 	clear(s.starts)
 	for i := range d.Records {
-		clearUnknownPorts(&d.Records[i], ports)
 		h := paths.Hash(&d.Records[i].Key)
-		p := uint16(partOf(h, partitions))
-		s.unsorted[i], s.of[i] = h, p
-		s.starts[p+1]++
+		s.hashes[i] = h
+		s.starts[partOf(h, partitions)+1]++
 	}
 	for p := range partitions {
 		s.starts[p+1] += s.starts[p]
 	}
 	copy(s.next, s.starts)
-	for i, p := range s.of {
+	for i, h := range s.hashes {
+		p := partOf(h, partitions)
 		at := s.next[p]
 		s.next[p]++
-		s.records[at], s.hashes[at], s.places[at] = d.Records[i], s.unsorted[i], uint32(i)
+		r := &d.Records[i]
+		clearUnknownPorts(r, ports)
+		c.Keys[at], c.Hashes[at], c.Places[at], c.Seen[at] = r.Key, h, uint32(i), paths.MakeSighting(d.Switch, r)
 	}
 }
 
@@ -49,10 +48,11 @@ func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
 // use the lower ones.
 func partOf(hash uint64, partitions int) int { return int(hash >> 32 * uint64(partitions) >> 32) }
 
-// part returns the records of a partition, with their hashes and places.
-func (s *shuffle) part(p int) (records []flows.Record, hashes []uint64, places []uint32) {
+// part returns the records of a partition.
+func (s *shuffle) part(p int) paths.Records {
 	from, to := s.starts[p], s.starts[p+1]
-	return s.records[from:to], s.hashes[from:to], s.places[from:to]
+	c := &s.columns
+	return paths.Records{Keys: c.Keys[from:to], Hashes: c.Hashes[from:to], Places: c.Places[from:to], Seen: c.Seen[from:to]}
 }
 
 // len returns the number of records of a partition.

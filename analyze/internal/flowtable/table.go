@@ -61,6 +61,31 @@ func (t *Table) Find(key *model.FlowKey, hash uint64) (number uint32, ok bool) {
 	}
 }
 
+// TouchBatch is how many flows are touched at once.
+const TouchBatch = 32
+
+// Touch loads what the search for some flows, at most TouchBatch, reads: the slots of all,
+// then the keys of all. A search waits for its slot, its key and, after a wrong prediction,
+// for both again; here the loads of different flows overlap. Numbers are set to those that
+// the flows have if they are where their hashes say. The result has no meaning.
+func (t *Table) Touch(hashes []uint64, numbers *[TouchBatch]uint32) (touched uint64) {
+	if len(t.keys) == 0 {
+		return 0
+	}
+	mask := uint64(len(t.slots) - 1)
+	for k, h := range hashes {
+		// An empty slot has the number before the first one.
+		numbers[k&(TouchBatch-1)] = uint32(t.slots[h&mask]) - 1
+	}
+	last := uint32(len(t.keys) - 1)
+	for k := range hashes {
+		n := min(numbers[k&(TouchBatch-1)], last)
+		numbers[k&(TouchBatch-1)] = n
+		touched += t.keys[n].Dst.Lo
+	}
+	return touched
+}
+
 // FindHinted is Find with a hint, a small number that is usually the same for one flow:
 // then the flow is found without a search. Any hint gives the same result.
 func (t *Table) FindHinted(key *model.FlowKey, hash uint64, hint uint32) (number uint32, ok bool) {
