@@ -293,6 +293,17 @@ func (a *Assembler) Advance(now model.Time) {
 	}
 }
 
+// OldestOpen returns when the first mirror of any open trace arrived, and false if none is
+// open.
+func (a *Assembler) OldestOpen() (first model.Time, open bool) {
+	for i := a.oldest; i != none; i = a.traces[i].after {
+		if t := a.traces[i].first; !open || t < first {
+			first, open = t, true
+		}
+	}
+	return first, open
+}
+
 // Flush closes all traces, as at the end of a run: packets that were still in
 // flight look lost. Check Stats.Open first if that matters.
 func (a *Assembler) Flush() {

@@ -11,6 +11,7 @@ func Claims() []claim.Claim {
 		everyFlow,
 		consistent,
 		reshuffle,
+		failover,
 		inner,
 		dropKinds,
 		linkLatency,

@@ -62,3 +62,14 @@ func TestProbesTell(t *testing.T) {
 		}
 	}
 }
+
+// An analyzer that fails takes no trace with it, and leaves no part of one.
+func TestFailoverSplitsNothing(t *testing.T) {
+	race.LeaveToPlainRun(t)
+	for seed := range uint64(2) {
+		r, err := failover.Run(t.Context(), claim.Options{Seed: seed, Quick: true})
+		if err != nil || !r.Pass {
+			t.Errorf("seed %d: measured %s, %v; want it to pass", seed, r.Measured, err)
+		}
+	}
+}

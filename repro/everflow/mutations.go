@@ -16,6 +16,12 @@ var (
 	innerHash = claim.Mutation{
 		Name: "inner header", Removes: "mirrors go to the analyzers by the hash of the outer header",
 	}
+	fixedPartitions = claim.Mutation{
+		Name: "fixed partitions", Removes: "flows are hashed over the analyzers that run, and not over partitions that these share",
+	}
+	lateAcknowledgement = claim.Mutation{
+		Name: "late acknowledgement", Removes: "an analyzer acknowledges mirrors when it reads them, and not when it has their trace",
+	}
 	copiesOfProbes = claim.Mutation{
 		Name: "copies", Removes: "one probe of each pattern is injected in place of 40",
 	}
