@@ -161,6 +161,7 @@ type Controller struct {
 	wall          model.Time // by SetWallClock
 	clocks        clockVotes
 	balanceWindow balanceWindow
+	uneven        []model.NodeID // switches whose ECMP was out of balance in the last window, unexplained
 	meter         portMeter
 	batch         record.Batch
 	stats         Stats

@@ -119,6 +119,19 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	}
 }
 
+// TestOneUnevenSwitchIsConfirmedByASecondWindow: one of many is uneven by chance.
+func TestOneUnevenSwitchIsConfirmedByASecondWindow(t *testing.T) {
+	c := evidenceBed(t)
+	id, _ := c.fabric.ByName("leaf3")
+	list := []load.Imbalance{{Switch: id, Ports: []load.Share{{Port: 3, Flows: 30}, {Port: 4, Flows: 4}}, Ratio: 1.9, Cause: load.Hash}}
+	for window, want := range []int{0, 1} {
+		c.now = model.Time(2*(window+1)) * model.Time(slotLength)
+		if c.addImbalanceEvidence(list, c.now); len(c.correlator.OpenIncidents()) != want {
+			t.Errorf("%d incidents after %d windows; want %d", len(c.correlator.OpenIncidents()), window+1, want)
+		}
+	}
+}
+
 // TestDetourIsNoLoop: a packet that was in flight while wrong routes were put
 // right passed a switch twice. A deadlock that those routes made stays one.
 func TestDetourIsNoLoop(t *testing.T) {

@@ -219,7 +219,8 @@ func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort
 // addImbalanceEvidence adds evidence of ECMP imbalance by hash polarization.
 // Imbalance by chance, or by a few large flows, is no fault. Switches whose
 // imbalance another incident explains, such as a detour or a paused queue, add to
-// that one; all others are one incident, as they are configured alike.
+// that one; all others are one incident, as they are configured alike. A single switch must
+// be out of balance in two windows.
 func (c *Controller) addImbalanceEvidence(list []load.Imbalance, from model.Time) {
 	all := incident.Evidence{At: c.now, From: from, Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Confirmed: true}
 	var worst *load.Imbalance
@@ -238,9 +239,12 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, from model.Time
 			worst, all.Location, all.Text = im, one.Location, one.Text
 		}
 	}
-	if worst == nil {
+	before := c.uneven
+	if c.uneven = all.Extent; worst == nil {
 		return
 	}
+	// Some of many switches are uneven by chance, now and then.
+	all.Confirmed = len(all.Extent) > 1 || slices.Contains(before, worst.Switch)
 	if n := len(all.Extent); n > 1 {
 		all.Text = fmt.Sprintf("ECMP imbalance at %d switches, worst at %s", n, strings.TrimPrefix(all.Text, "ECMP imbalance at "))
 	}
