@@ -13,6 +13,7 @@ func Claims() []claim.Claim {
 		redundant,
 		ratio,
 		trade,
+		automatic,
 		steady,
 		proInterval,
 		proLoss,
