@@ -13,7 +13,10 @@ type alone[K sketch.Key] struct {
 	queue   []uint32
 	odd     bool     // a count of the last table is impossible, and graded as an estimate
 	records []Record // of the last table that did not empty
-	touched uint64   // by loads that are made for their effect on the cache
+	compact []CompactRecord
+	// asCompact: records are compact, where they can be.
+	asCompact bool
+	touched   uint64 // by loads that are made for their effect on the cache
 }
 
 // decode decodes a flowset whose table empties. It reports false if the table does
@@ -40,12 +43,17 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 	a.odd = false
 	d := fs.emptyResult()
 	n := min(int(fs.Counts.Flows), len(t.sums))
-	if cap(a.records) < n || a.records == nil {
-		a.records = make([]Record, n)
+	a4, is4 := any(a).(*alone[sketch.Key4])
+	usual := is4 && t.family.Tables == 3
+	if usual && a.asCompact {
+		a.compact = resizedRecords(a.compact, n)
+		d.Compact = a.compact
+	} else {
+		a.records = resizedRecords(a.records, n)
+		d.Records = a.records
 	}
-	d.Records = a.records[:n:n]
 	ok := false
-	if a4, is4 := any(a).(*alone[sketch.Key4]); is4 && t.family.Tables == 3 {
+	if usual {
 		n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, &d, total)
 	} else {
 		n, ok = a.peel(fs, t, tail, &d, total)
@@ -53,10 +61,20 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 	if !ok {
 		return Decoded{}, false
 	}
-	d.Records = d.Records[:n:n]
-	d.Undecoded -= uint32(n)
-	a.records = nil
+	if d.Undecoded -= uint32(n); usual && a.asCompact {
+		d.Compact, a.compact = d.Compact[:n:n], nil
+	} else {
+		d.Records, a.records = d.Records[:n:n], nil
+	}
 	return d, true
+}
+
+// resizedRecords returns n records, not nil, in the memory of others if it is enough.
+func resizedRecords[T any](list []T, n int) []T {
+	if cap(list) < n || list == nil {
+		return make([]T, n)
+	}
+	return list[:n:n]
 }
 
 // load copies the table and queues the first pure cells. It returns the packets of

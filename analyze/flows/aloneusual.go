@@ -17,7 +17,8 @@ const peelBatch = 16
 // export. Its keys are words in registers: it takes about four fifths of the time
 // (BenchmarkSingleDecode; TestUsualPeelEqualsGeneral compares the results).
 func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter sketch.Filter, tail int, d *Decoded, total uint64) (n int, ok bool) {
-	left, queue, records := a.left, a.queue, d.Records
+	left, queue, records, compact := a.left, a.queue, d.Records, d.Compact
+	most := d.Flows()
 	hasBytes := fs.Layout.Bytes != 0
 	var batch [peelBatch]struct {
 		cell, c0, c1, c2 uint32
@@ -49,7 +50,7 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 			if w1&countMask != zeroFlows+1 || f.c0 != f.cell && f.c1 != f.cell && f.c2 != f.cell {
 				continue
 			}
-			if n == len(records) || tail+3 > len(queue) {
+			if n == most || tail+3 > len(queue) {
 				return n, false // more flows than were inserted, or than there are cells
 			}
 			w1 &^= countMask
@@ -62,6 +63,13 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 			tail += removeFrom(&left[f.c2], w0, w1, packets, ports, bytes)
 			missing |= f.missing
 			sum += counts >> 32
+			if compact != nil {
+				c := &compact[n]
+				c.key[0], c.key[1], c.counts, c.bytes = w0, w1, counts, bytes
+				a.odd = a.odd || !c.plausible(&fs.Counts, hasBytes)
+				n++
+				continue
+			}
 			r := &records[n]
 			sketch.PutFlowKey(&r.Key, &sketch.Key4{w0, w1})
 			r.Packets, r.Bytes = counts>>32, bytes
@@ -75,6 +83,9 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 		}
 	}
 	a.touched = touched
+	if compact != nil {
+		d.Unexplained -= sum
+	}
 	if missing != 0 || 3*sum != total {
 		return n, false
 	}

@@ -14,6 +14,7 @@ type Memory struct {
 	// records are those of the last results, by index of the flowset. Results that
 	// needed neighbours are not among them.
 	records [][]Record
+	compact [][]CompactRecord // likewise
 }
 
 // alonePool holds the memory of workers.
@@ -50,16 +51,21 @@ func alonesOf[K sketch.Key](m *Memory) *alonePool[K] {
 
 // reset begins a slot of some flowsets. What the last one had more of is released.
 func (m *Memory) reset(sets int) {
-	if sets < len(m.records) {
-		clear(m.records[sets:])
+	m.records, m.compact = resizedLists(m.records, sets), resizedLists(m.compact, sets)
+}
+
+// resizedLists returns n lists, and keeps those that there are.
+func resizedLists[T any](lists [][]T, n int) [][]T {
+	if n < len(lists) {
+		clear(lists[n:])
 	}
-	m.records = append(m.records[:min(sets, len(m.records))], make([][]Record, max(sets-len(m.records), 0))...)
+	return append(lists[:min(n, len(lists))], make([][]T, max(n-len(lists), 0))...)
 }
 
 // lend gives a decoder the memory for the records of a flowset.
-func (m *Memory) lend(set, flows int) []Record {
-	list := m.records[set]
-	m.records[set] = nil
+func lend[T any](lists [][]T, set, flows int) []T {
+	list := lists[set]
+	lists[set] = nil
 	if cap(list) < flows || cap(list) > 4*flows+1024 {
 		return nil
 	}

@@ -24,15 +24,19 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 			return
 		}
 		a := memory.take()
-		a.records = n.Memory.lend(p.set, min(int(p.fs.Counts.Flows), len(p.sums)))
+		most := min(int(p.fs.Counts.Flows), len(p.sums))
+		a.records, a.compact, a.asCompact = lend(n.Memory.records, p.set, most), lend(n.Memory.compact, p.set, most), n.Compact
 		d, ok := a.decode(p.fs, p.table)
-		if ok {
+		if ok && d.Compact != nil {
+			a.compact = d.Compact
+		} else if ok {
 			a.records = d.Records
 		}
 		if ok && !a.odd {
 			out[p.set], p.alone = d, true
 		}
-		n.Memory.records[p.set], a.records = a.records, nil
+		n.Memory.records[p.set], n.Memory.compact[p.set] = a.records, a.compact
+		a.records, a.compact = nil, nil
 		memory.put(a)
 	})
 	if n.anyStuck() {
@@ -53,9 +57,10 @@ func (n *network[K]) keepUseful(p *part[K], out []Decoded) {
 		return
 	}
 	var packets, bytes []uint64
-	records := out[p.set].Records
-	for i := range records {
-		r := &records[i]
+	d := &out[p.set]
+	var r Record
+	for i := range d.Flows() {
+		d.Record(i, &r)
 		key, _ := pack[K](&r.Key)
 		for _, q := range n.parts {
 			if !q.alone && q.has(&key) {

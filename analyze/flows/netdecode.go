@@ -15,6 +15,8 @@ type Options struct {
 	// FlowsOnly omits the counts that no single cell gives: enough to see where
 	// flows go, and faster.
 	FlowsOnly bool
+	// Compact asks for Decoded.Compact where it is possible.
+	Compact bool
 	// Memory, if not nil, is used again: results are valid until the next call with it.
 	Memory *Memory
 

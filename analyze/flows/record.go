@@ -52,6 +52,9 @@ type Decoded struct {
 	Length time.Duration
 
 	Records []Record
+	// Compact has all records instead, where Options.Compact asks for it and the table
+	// emptied by itself.
+	Compact []CompactRecord
 
 	// Likely are flows that were found at a neighbour and that pass the filter,
 	// but whose presence no cell proves.

@@ -150,7 +150,7 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 	records := 0
 	for i := range s.Decoded {
 		reports.Add(&s.Decoded[i])
-		records += len(s.Decoded[i].Records)
+		records += s.Decoded[i].Flows()
 	}
 	a.shuffled = append(a.shuffled, make([]shuffle, max(len(s.Decoded)-len(a.shuffled), 0))...)
 	inParallel(a.workers, len(s.Decoded), func(i int) {

@@ -57,7 +57,7 @@ func (p *partition) join(at int, reports *paths.Reports, decoded []flows.Decoded
 	for i := range decoded {
 		part := shuffled[i].part(index)
 		m.AddRecords(&decoded[i], &part, first)
-		first += uint32(len(decoded[i].Records))
+		first += uint32(decoded[i].Flows())
 	}
 }
 

@@ -39,9 +39,10 @@ func slotCapacities(f *topo.Fabric, slot time.Duration) []flowset.Counts {
 	return list
 }
 
-// clearUnknownPorts makes ports unknown that a switch with some ports does not have.
-func clearUnknownPorts(r *flows.Record, ports model.PortID) {
-	if r.In > ports || r.Out > ports {
-		r.In, r.Out = min(r.In, ports+1)%(ports+1), min(r.Out, ports+1)%(ports+1)
+// knownPort returns a port of a switch with some ports, 0 if it does not have it.
+func knownPort(port, ports model.PortID) model.PortID {
+	if port > ports {
+		return 0
 	}
+	return port
 }

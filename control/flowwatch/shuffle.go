@@ -19,15 +19,21 @@ type shuffle struct {
 // sort copies the records of a flowset for a number of partitions. Ports that the switch
 // does not have become unknown ones.
 func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
-	n := len(d.Records)
+	n := d.Flows()
 	c := &s.columns
 	c.Keys, c.Hashes, c.Places, c.Seen = resized(c.Keys, n), resized(c.Hashes, n), resized(c.Places, n), resized(c.Seen, n)
 	s.hashes = resized(s.hashes, n)
 	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
 	clear(s.starts)
 	for i := range d.Records {
-		h := paths.Hash(&d.Records[i].Key)
-		s.hashes[i] = h
+		s.hashes[i] = paths.Hash(&d.Records[i].Key)
+	}
+	var key model.FlowKey
+	for i := range d.Compact { // instead of d.Records
+		d.Compact[i].PutKey(&key)
+		s.hashes[i] = paths.Hash(&key)
+	}
+	for _, h := range s.hashes {
 		s.starts[partOf(h, partitions)+1]++
 	}
 	for p := range partitions {
@@ -38,9 +44,20 @@ func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
 		p := partOf(h, partitions)
 		at := s.next[p]
 		s.next[p]++
+		c.Hashes[at], c.Places[at] = h, uint32(i)
+		if d.Compact != nil {
+			r := &d.Compact[i]
+			r.PutKey(&c.Keys[at])
+			in, out := r.Ports()
+			c.Seen[at] = paths.Sighting{
+				Packets: r.Packets(), Bytes: r.Bytes(), Switch: d.Switch,
+				In: knownPort(in, ports), Out: knownPort(out, ports), Exact: true,
+			}
+			continue
+		}
 		r := &d.Records[i]
-		clearUnknownPorts(r, ports)
-		c.Keys[at], c.Hashes[at], c.Places[at], c.Seen[at] = r.Key, h, uint32(i), paths.MakeSighting(d.Switch, r)
+		c.Keys[at], c.Seen[at] = r.Key, paths.MakeSighting(d.Switch, r)
+		c.Seen[at].In, c.Seen[at].Out = knownPort(r.In, ports), knownPort(r.Out, ports)
 	}
 }
 

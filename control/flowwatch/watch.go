@@ -99,7 +99,7 @@ func New(cfg Config) (*Watch, error) {
 	}
 	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: slotGatherer{length: cfg.Slot, wait: int64(cfg.WaitSlots), skew: cfg.MaxSkew}}
 	w.decode = cfg.Decode
-	w.decode.Memory = new(flows.Memory)
+	w.decode.Memory, w.decode.Compact = new(flows.Memory), true
 	var err error
 	fail := func(e error) { err = errors.Join(err, e) }
 	var e error
@@ -213,7 +213,7 @@ func (w *Watch) decodeSlot() *Slot {
 		s.Decoded = flows.NetDecode(held, w.decode, guides...)
 	}
 	for i := range s.Decoded {
-		w.flowHops += uint64(len(s.Decoded[i].Records))
+		w.flowHops += uint64(s.Decoded[i].Flows())
 		w.undecodedFlows += uint64(s.Decoded[i].Undecoded)
 	}
 	w.flows.observe(s, missing)
