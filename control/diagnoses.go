@@ -166,8 +166,10 @@ const certainConfidence = 0.5
 // verdictEvidence is what a verdict means for an incident.
 func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
 	named := v.View(c.fabric)
+	// Ports that pause each other in one snapshot may be about to go on.
+	once := len(v.DeadlockCycle) > 0 && !v.Persistent
 	e := incident.Evidence{
-		At: c.now, From: v.At, Source: anomaly.Epochs, Confirmed: v.Confidence >= certainConfidence,
+		At: c.now, From: v.At, Source: anomaly.Epochs, Confirmed: v.Confidence >= certainConfidence && !once,
 		Location: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, DeadlockCycle: v.DeadlockCycle,
 		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
 	}

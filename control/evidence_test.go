@@ -132,6 +132,19 @@ func TestOneUnevenSwitchIsConfirmedByASecondWindow(t *testing.T) {
 	}
 }
 
+// TestCyclesSeenOnceOpenNothing: a deadlock is a cycle that a second snapshot finds
+// without progress.
+func TestCyclesSeenOnceOpenNothing(t *testing.T) {
+	c := evidenceBed(t)
+	port := c.portNamed(t, "leaf4", "tor4")
+	for want, persistent := range []bool{false, true} {
+		v := diagnose.Verdict{Initial: port, DeadlockCycle: []model.Port{port}, Persistent: persistent, Confidence: 1, Anomaly: anomaly.DeadlockInLoop}
+		if c.addEvidence(c.verdictEvidence("d1", &v)); len(c.correlator.OpenIncidents()) != want {
+			t.Errorf("persistent %v: %d incidents; want %d", persistent, len(c.correlator.OpenIncidents()), want)
+		}
+	}
+}
+
 // TestDetourIsNoLoop: a packet that was in flight while wrong routes were put
 // right passed a switch twice. A deadlock that those routes made stays one.
 func TestDetourIsNoLoop(t *testing.T) {

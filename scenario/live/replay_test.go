@@ -23,7 +23,7 @@ import (
 // queues which a storm pauses would be taken for lost.
 func TestReplayFindsTheProgramme(t *testing.T) {
 	race.LeaveToPlainRun(t)
-	for _, cfg := range []Config{small(4), slow(3)} {
+	for _, cfg := range []Config{small(1), slow(3)} {
 		t.Run(fmt.Sprintf("%v seed %d", cfg.Rate, cfg.Seed), func(t *testing.T) { replayProgramme(t, cfg) })
 	}
 }
