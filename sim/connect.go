@@ -111,9 +111,7 @@ func (n *Network) assignAddresses(f *flow) error {
 	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
 	f.reverseKey = f.key.Reverse()
 	if s.Transport == traffic.RDMA && !n.cfg.HPCC {
-		// RoCEv2 answers to port 4791 too; the source port spreads the reverse
-		// path as it does the forward path.
-		f.reverseKey.SrcPort, f.reverseKey.DstPort = f.key.SrcPort, f.key.DstPort
+		f.reverseKey = roce.AckKey(f.key)
 	}
 	return nil
 }

@@ -95,3 +95,6 @@ func (n *Network) BackKey(id int) model.FlowKey { return n.flows[id].reverseKey 
 
 // Config returns the network's settings.
 func (n *Network) Config() Config { return n.cfg }
+
+// AcksWithData reports whether acknowledgements share queues with data at switches.
+func (n *Network) AcksWithData() bool { return !n.cfg.AckControl || n.cfg.AckHosts }

@@ -130,4 +130,22 @@ type Victim struct {
 	// earlier queue cannot have sent it yet, or its own Curve says that it has.
 	// -1: unknown.
 	QueuedAt int
+	// AckQueuedAt is the same of its acknowledgement: the position in Reverse.
+	AckQueuedAt int
+}
+
+// OneWay returns the packet without its acknowledgement.
+func (v Victim) OneWay() *Victim {
+	v.Reverse = nil
+	return &v
+}
+
+// Acknowledged returns the packet as one that arrived: if it seems to be in flight, its
+// acknowledgement is.
+func (v Victim) Acknowledged() *Victim {
+	v.QueuedAt = -1
+	if v.AckQueuedAt >= 0 {
+		v.QueuedAt = len(v.Path) + v.AckQueuedAt
+	}
+	return &v
 }

@@ -40,11 +40,9 @@ func (m *analysis) accountForPacket() {
 	}
 	// Acknowledgements may have a class of their own, so their path counts only where
 	// the packet's own explains too little.
-	forward := *m.packet
-	forward.Reverse = nil
-	m.account = attribution.Attribute(m.intervals, &forward)
+	m.account = attribution.Attribute(m.intervals, m.packet.OneWay())
 	if len(m.packet.Reverse) > 0 && m.account.Confidence() < m.cfg.MinExplainedShare {
-		if a := attribution.Attribute(m.intervals, m.packet); a.Explained() > m.account.Explained() {
+		if a := attribution.Attribute(m.intervals, m.packet.Acknowledged()); a.Explained() > m.account.Explained() {
 			m.account = a
 		}
 	}

@@ -12,23 +12,16 @@ import (
 
 const classes = 8
 
-// noNode is the id of no node in any fabric.
-const noNode model.NodeID = math.MaxUint32
-
 // Build returns the provenance graph of the evidence on a detection. It looks
 // every flow up once and every queue in a table; from there on it works on
 // numbers and on lists sorted by them (`weft bench diagnose` measures it).
 func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
-	source, ok := f.ByAddr(victim.Src)
-	if !ok {
-		source = noNode
-	}
 	records := 0
 	for _, r := range e.Reports {
 		records += len(r.Flows)
 	}
 	b := builder{
-		fabric: f, source: source, flows: make(map[model.FlowKey]int32, records/4), // about five switches report a flow
+		fabric: f, flows: make(map[model.FlowKey]int32, records/4), // about five switches report a flow
 		records: make([]*epoch.Flow, 0, records), refs: make([]flowRecordRef, 0, records),
 		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
 	}
@@ -46,7 +39,6 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 		b.addFlows(r)
 	}
 	sortEdges(b.g.Held)
-	sortEdges(b.g.FromVictimHost)
 	b.sortRecords()
 	b.addPauseEdges()
 	for _, r := range e.Reports {
@@ -58,7 +50,6 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 
 type builder struct {
 	fabric *topo.Fabric
-	source model.NodeID // the victim's host
 	g      *Graph
 
 	firstSlot  []int32 // by node of the fabric: its first index in queueIndex; -1: no report

@@ -93,7 +93,8 @@ type detection struct {
 // says when the poll came.
 type snapshotRef struct {
 	snapshotID
-	polledAt model.Time
+	polledAt  model.Time
+	returning bool // the poll came on the path of acknowledgements
 }
 
 // detectionSize and answerSize are about what a detection and an answer to it take.
@@ -148,7 +149,7 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	}
 	id := snapshotID{k.Switch, k.Snapshot}
 	if k.Flags&epoch.ByReference != 0 {
-		if err := c.addReference(k.Event, snapshotRef{id, pollTime(&k)}); err != nil {
+		if err := c.addReference(k.Event, snapshotRef{id, pollTime(&k), k.Flags&epoch.Returning != 0}); err != nil {
 			return k.Event, err
 		}
 		c.stats.Chunks++
@@ -175,7 +176,7 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
 	}
 	// Only now: a report without a valid record is not kept.
-	if err := c.addReference(k.Event, snapshotRef{id, k.Snapshot}); err != nil {
+	if err := c.addReference(k.Event, snapshotRef{id, k.Snapshot, k.Flags&epoch.Returning != 0}); err != nil {
 		return k.Event, err
 	}
 	*r = next

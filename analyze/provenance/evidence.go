@@ -14,19 +14,28 @@ type Evidence struct {
 	// PolledAt is when the poll came, for switches whose snapshot is older: it was
 	// taken for another detection.
 	PolledAt map[model.NodeID]model.Time
+	// Returning are switches whose poll came on the path of the acknowledgements.
+	Returning map[model.NodeID]bool
 	// Pending are switches whose report refers to a snapshot that has not arrived.
 	Pending []model.NodeID
 }
 
-// setPolledAt notes when a switch was polled, if that was not when it took its
-// snapshot.
-func (e *Evidence) setPolledAt(by snapshotRef) {
+// setPoll notes when a switch was polled, if that was not when it took its snapshot,
+// and on which path.
+func (e *Evidence) setPoll(by snapshotRef) {
 	delete(e.PolledAt, by.sw)
+	delete(e.Returning, by.sw)
 	if by.polledAt > by.at {
 		if e.PolledAt == nil {
 			e.PolledAt = map[model.NodeID]model.Time{}
 		}
 		e.PolledAt[by.sw] = by.polledAt
+	}
+	if by.returning {
+		if e.Returning == nil {
+			e.Returning = map[model.NodeID]bool{}
+		}
+		e.Returning[by.sw] = true
 	}
 }
 
@@ -69,7 +78,7 @@ func (c *Collector) addAnswer(e *Evidence, by snapshotRef) {
 	default:
 		return
 	}
-	e.setPolledAt(by)
+	e.setPoll(by)
 }
 
 // Memory returns what the reports take.

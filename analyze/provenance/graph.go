@@ -74,9 +74,6 @@ type Graph struct {
 	// Held: at the snapshots, a queue of the next switch held packets that came
 	// from this one. Weight: bytes of them.
 	Held []Edge
-	// FromVictimHost: the same for what came from the victim's own host, which is
-	// no queue here; From is -1.
-	FromVictimHost []Edge
 
 	SwitchReports []SwitchReport // ascending by switch
 	QueuedFlows   []QueuedFlow   // by node, then flow

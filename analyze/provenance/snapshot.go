@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
@@ -77,19 +76,13 @@ func (b *builder) addSwitchReport(r *Report) {
 }
 
 // addHeldEdges adds edges from a queue to those of the next switch that hold
-// its packets. What came in from the victim's own host has no queue here.
+// its packets.
 func (b *builder) addHeldEdges(r *Report) {
 	for i := range r.PortPairBacklogs {
 		h := &r.PortPairBacklogs[i]
 		to, ok := b.queueAt(r.Switch, h.Out, h.Priority)
 		in := b.fabric.Port(model.Port{Node: r.Switch, Port: h.In})
 		if !ok || in == nil {
-			continue
-		}
-		if b.fabric.Node(in.Peer.Node).Role <= topo.Mux {
-			if b.source == in.Peer.Node {
-				b.g.FromVictimHost = append(b.g.FromVictimHost, Edge{From: -1, To: to, Weight: float64(h.Bytes)})
-			}
 			continue
 		}
 		if from, ok := b.queueAt(in.Peer.Node, in.Peer.Port, h.Priority); ok {

@@ -44,6 +44,7 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config,
 		if !n.Fabric().HasNode(cfg.Host) || n.Host(cfg.Host) == nil {
 			return nil, fmt.Errorf("simhost: agent at node %d, want a host", cfg.Host)
 		}
+		cfg.AcksWithData = n.AcksWithData()
 		one, err := agent.New(cfg)
 		if err != nil {
 			return nil, err

@@ -53,6 +53,11 @@ type Config struct {
 	MinRepollInterval time.Duration // between two polls about one flow
 	MinHostInterval   time.Duration // between two polls of this host
 	HopLimit          uint8
+
+	// AcksWithData is set if acknowledgements share a class with data, so that they
+	// may wait: if a packet's path cannot account for all of its lateness, theirs is
+	// polled, too.
+	AcksWithData bool
 }
 
 // DefaultConfig detects three times the base round-trip time and polls a flow
@@ -348,11 +353,20 @@ func (a *Agent) newRequest(now model.Time, key model.FlowKey, w *watchedFlow, wh
 	a.last, a.polled = now, true
 	a.number++
 	a.stats.Polls++
+	unexplained := poll.Lateness(0)
+	if a.cfg.AcksWithData && why != RoundRobin {
+		late := w.expect.BaseRTT // a flow is slow if its packets take twice their time
+		if why.OfPacket() {
+			late = value - w.expect.BaseRTT
+		}
+		unexplained = poll.LatenessOf(late)
+	}
 	return DiagnosisRequest{
 		Reason: why, Measured: value, Limit: limit,
 		Poll: poll.Poll{
 			Layout: poll.Weft, Flag: poll.Victim, HopLimit: a.cfg.HopLimit,
 			Event: poll.Event{Host: a.cfg.Host, Number: a.number}, Origin: now, Flow: key,
+			Unexplained: unexplained,
 		},
 	}
 }

@@ -43,6 +43,20 @@ func TestRTTOverThresholdPolls(t *testing.T) {
 	}
 }
 
+// TestAcknowledgementsThatMayWait: the poll says how late the packet was.
+func TestAcknowledgementsThatMayWait(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.RTTFactor, c.AcksWithData = 3, true })
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: 10 * time.Microsecond})
+	a.OnSent(0, key(1), 1000)
+	got, ok := a.OnAcked(50*µs, key(1), 1000)
+	if want := poll.LatenessOf(40 * time.Microsecond); !ok || got.Poll.Unexplained != want {
+		t.Errorf("poll %+v, %v; want %d as unexplained, for 40 µs", got.Poll, ok, want)
+	}
+	if got, _ := a.FollowUp(60*µs, key(1)); got.Poll.Unexplained != poll.LatenessOf(10*time.Microsecond) {
+		t.Errorf("poll %+v without a late packet; want a base round trip as unexplained", got.Poll)
+	}
+}
+
 // TestShortQueueIsSeen: the first packet meets an empty queue, one sent while it
 // is in flight the full one. Measuring one at a time would miss it.
 func TestShortQueueIsSeen(t *testing.T) {

@@ -85,6 +85,7 @@ type Stats struct {
 	Malformed        uint64
 	HopLimitExceeded uint64 // not forwarded: hop limit 0
 	Forwarded        uint64 // copies forwarded
+	Returned         uint64 // polls that turned round, onto the path of acknowledgements
 
 	Snapshots       uint64
 	SnapshotsReused uint64 // polls that an earlier snapshot answered

@@ -171,6 +171,38 @@ func (q *queue) reportIntervals(b *epoch.Builder, out model.PortID, class model.
 	h.congestion.report(b, now, congestionEnd, epoch.Intervals{Congestion: true, Port: out, Priority: class, Open: congested})
 }
 
+// longestWait returns a bound of how long the queues of a port may have delayed a packet
+// between two instants, of any class: as long as they were paused, and as long as the
+// link takes for the longest backlog.
+func (t *telemetry) longestWait(out model.PortID, from, now model.Time, rate model.Rate) (longest time.Duration) {
+	for class := range model.Priority(classes) {
+		q := t.queue(out, class)
+		if q.history == nil {
+			continue
+		}
+		wait, backlog := time.Duration(0), uint32(0)
+		for i := range q.history.pauses.used {
+			x := *q.history.pauses.at(i)
+			if i == q.history.pauses.used-1 {
+				x.end = min(now, q.pausedUntil)
+			}
+			wait += max(x.end.Sub(max(x.start, from)), 0)
+		}
+		for i := range q.history.congestion.used {
+			x := q.history.congestion.at(i)
+			open := i == q.history.congestion.used-1 && q.congested && !q.belowThreshold
+			if open || x.end > from {
+				backlog = max(backlog, x.bytes)
+			}
+		}
+		if rate > 0 {
+			wait += time.Duration(float64(backlog) * 8e9 / float64(rate))
+		}
+		longest = max(longest, wait)
+	}
+	return longest
+}
+
 // endedWithin reports whether there is an interval, and the last one ended within
 // intervalMemory.
 func (r *intervalRing) endedWithin(now, end model.Time) bool {

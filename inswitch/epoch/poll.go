@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/packet"
 	"github.com/weft-telemetry/weft/wire/poll"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // handlePoll consumes a polling packet, forwards it towards the cause, and
@@ -18,7 +19,9 @@ import (
 //	         paused itself: the pauses spread from there
 //
 // It ends at a port to a host (the host paused it, or no one did) and at a port
-// without paused packets (its own queue is the cause).
+// without paused packets (its own queue is the cause). At the victim's last switch it
+// turns round if the path does not account for the lateness: the acknowledgements may
+// have waited.
 func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
 	act.Consume()
 	p.stats.Polls++
@@ -38,7 +41,7 @@ func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
 		p.stats.Duplicates++
 		return
 	}
-	p.cpu.requestSnapshot(p, ev, act, in.Event)
+	p.cpu.requestSnapshot(p, ev, act, in.Event, in.Returning)
 	if in.Layout != poll.Prototype {
 		if in.HopLimit == 0 {
 			p.stats.HopLimitExceeded++
@@ -46,38 +49,55 @@ func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
 		}
 		in.HopLimit--
 	}
-	p.forwardPoll(ev, act, in, want)
-}
-
-// forwardPoll sends copies of a poll to other switches. They are made one after
-// another in one buffer, so that all are intact when the host executes the
-// actions.
-func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag) {
-	in.InPort = ev.In
-	p.out, p.ports = p.out[:0], p.ports[:0]
+	p.prepareCopies()
 	victim, routed := model.PortID(0), false
 	if want&poll.Victim != 0 {
 		victim, routed = ev.Switch.Route(&in.Flow)
 		routed = routed && victim != 0
 	}
-	in.OutPort = victim
-	// The memory that the copies point to must not move while they are made.
-	if need := (len(p.dev.Ports) + 1) * poll.MaxSize; cap(p.out) < need {
+	if routed && in.Unexplained > 0 {
+		left := in.Unexplained.Duration()
+		left -= p.tel.longestWait(victim, ev.Now.Add(-2*left), ev.Now, p.dev.Port(victim).Rate)
+		in.Unexplained = poll.LatenessOf(left)
+	}
+	p.forwardPoll(ev, act, in, want, ev.In, victim)
+	if routed && in.Unexplained > 0 && p.dev.Port(victim).FacesHost {
+		p.stats.Returned++
+		in.Returning, in.Flow = true, roce.AckKey(in.Flow)
+		back, _ := ev.Switch.Route(&in.Flow)
+		// The receiver may have been paused by this switch, which does not record that.
+		p.forwardPoll(ev, act, in, poll.Both, victim, back)
+	}
+}
+
+// prepareCopies clears the copies of polls. They are made one after another in one
+// buffer, so that all are intact when the host executes the actions: it must not move
+// meanwhile, even if a poll goes on and turns round.
+func (p *Program) prepareCopies() {
+	p.out, p.ports = p.out[:0], p.ports[:0]
+	copies := 2 * (len(p.dev.Ports) + 1)
+	if need := copies * poll.MaxSize; cap(p.out) < need {
 		p.out = make([]byte, 0, need)
 	}
-	if need := len(p.dev.Ports) + 1; cap(p.ports) < need {
-		p.ports = make([]model.PortID, 0, need)
+	if cap(p.ports) < copies {
+		p.ports = make([]model.PortID, 0, copies)
 	}
+}
+
+// forwardPoll sends copies of a poll, which came from an ingress port and whose
+// victim's egress port is known or 0, to other switches.
+func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag, from, victim model.PortID) {
+	in.InPort, in.OutPort = from, victim
 	for i := range p.dev.Ports {
 		out := model.PortID(i + 1)
 		var flag poll.Flag
-		if routed && out == victim {
+		if want&poll.Victim != 0 && out == victim {
 			flag = poll.Victim
-			if p.tel.wasPaused(ev.In, out, ev.Now) {
+			if p.tel.wasPaused(from, out, ev.Now) {
 				flag = poll.Both
 			}
 		}
-		if want&poll.Causes != 0 && p.tel.hadTraffic(ev.In, out) && p.tel.wasPaused(ev.In, out, ev.Now) {
+		if want&poll.Causes != 0 && p.tel.hadTraffic(from, out) && p.tel.wasPaused(from, out, ev.Now) {
 			flag |= poll.Causes
 		}
 		if flag == 0 || p.dev.Ports[i].FacesHost {

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/poll"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // TestPollsFollowTheCause is Table 1 and Fig. 6 of the paper as cases.
@@ -102,6 +103,59 @@ func TestAVisitOnTheVictimsPathDoesNotHideTheCause(t *testing.T) {
 	}
 	if r.poll(time.Second, 1, p); len(r.sent) == 0 {
 		t.Error("nothing passed on a second later; want the poll taken again")
+	}
+}
+
+// TestPollsTurnRound: at the victim's last switch a poll goes back on the path of the
+// acknowledgements, if the queues of the victim's path cannot have delayed it so long.
+func TestPollsTurnRound(t *testing.T) {
+	const late = 20 * µs
+	for name, tc := range map[string]struct {
+		setup func(r *rig)
+		late  time.Duration
+		want  []sent
+	}{
+		"nothing waited":                    {func(*rig) {}, late, []sent{{2, poll.Victim}}},
+		"no lateness to explain":            {func(*rig) {}, 0, nil},
+		"the queue to the host is paused":   {func(r *rig) { r.pause(50*µs, 4, 3, 100*µs) }, late, nil},
+		"it was paused, too short":          {func(r *rig) { r.pause(90*µs, 4, 3, 5*µs) }, late, []sent{{2, poll.Victim}}},
+		"it was paused, too early":          {func(r *rig) { r.pause(10*µs, 4, 3, 40*µs) }, late, []sent{{2, poll.Victim}}},
+		"the acknowledgements' port paused": {func(r *rig) { r.pause(50*µs, 2, 3, 100*µs); r.packet(60*µs, 4, 2, 3, flowKey(2), 3) }, late, []sent{{2, poll.Both}}},
+		"the receiver's packets paused":     {func(r *rig) { r.pause(50*µs, 3, 3, 100*µs); r.packet(60*µs, 4, 3, 3, flowKey(2), 3) }, late, []sent{{2, poll.Victim}, {3, poll.Causes}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, DefaultConfig())
+			tc.setup(r)
+			r.route, r.back = 4, 2
+			p := request
+			p.Unexplained = poll.LatenessOf(tc.late)
+			r.poll(100*µs, 1, p)
+			if !slices.Equal(r.sent, tc.want) {
+				t.Errorf("passed on %v; want %v", r.sent, tc.want)
+			}
+			for _, s := range r.act.Sends {
+				var got poll.Poll
+				if _, err := got.Parse(s.Content); err != nil || !got.Returning || got.Flow != roce.AckKey(request.Flow) {
+					t.Errorf("sent %+v, %v; want it on the path of the acknowledgements", got, err)
+				}
+			}
+		})
+	}
+}
+
+// TestAnswersSayThatThePollReturned: its path was longer, which matters where it aligns clocks.
+func TestAnswersSayThatThePollReturned(t *testing.T) {
+	cfg := DefaultConfig()
+	r := newRig(t, cfg)
+	p := request
+	p.Returning = true
+	r.poll(10*µs, 1, p)
+	second := request
+	second.Event.Number = 2
+	r.poll(20*µs, 1, second)
+	got := r.reports(cfg.ReadoutTime + 10*µs)
+	if len(got) != 2 || got[0].Flags&epoch.Returning == 0 || got[1].Flags&epoch.Returning != 0 {
+		t.Errorf("chunks %+v; want the first flagged as returning alone", got)
 	}
 }
 

@@ -42,7 +42,7 @@ func (p *Program) ShareTelemetry() *Program { return &Program{cfg: p.cfg, dev: p
 // event are read.
 func (p *Program) RequestSnapshot(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
 	p.tel.advanceTo(ev.Now)
-	p.cpu.requestSnapshot(p, ev, act, who)
+	p.cpu.requestSnapshot(p, ev, act, who, false)
 }
 
 // Stages returns Ingress for polls, which are not IP, Enqueue and, for queued

@@ -29,6 +29,7 @@ type rig struct {
 	act   inswitch.Actions
 	frame []byte
 	route model.PortID
+	back  model.PortID // of acknowledgements; 0: as route
 	sent  []sent
 
 	queued map[int]int32 // packets of 1000 bytes, by lane; nil: all queues are empty
@@ -48,7 +49,12 @@ func (r *rig) AppendFrame(b []byte, n int) []byte {
 	return append(b, r.frame[:min(n, len(r.frame))]...)
 }
 
-func (r *rig) Route(*model.FlowKey) (model.PortID, bool) { return r.route, r.route != 0 }
+func (r *rig) Route(key *model.FlowKey) (model.PortID, bool) {
+	if r.back != 0 && key.Src == flowKey(1).Dst {
+		return r.back, true
+	}
+	return r.route, r.route != 0
+}
 
 func (r *rig) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 	n := r.queued[lane(out, class)]

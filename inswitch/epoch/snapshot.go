@@ -31,8 +31,17 @@ type snapshot struct {
 
 // pollArrival is a diagnosis request and when its poll first arrived.
 type pollArrival struct {
-	event poll.Event
-	at    model.Time
+	event     poll.Event
+	at        model.Time
+	returning bool // on the path of acknowledgements
+}
+
+// flags returns those of the answer.
+func (a *pollArrival) flags() epoch.Flags {
+	if a.returning {
+		return epoch.Returning
+	}
+	return 0
 }
 
 // maxPending bounds the snapshots that wait for the CPU, in its memory.
@@ -40,13 +49,13 @@ const maxPending = 16
 
 // requestSnapshot freezes a snapshot for a request, or adds the request to the
 // newest one.
-func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
+func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event, returning bool) {
 	if n := len(c.pending); n > 0 {
 		last := &c.pending[n-1]
 		if ev.Now.Sub(last.taken) < p.cfg.SnapshotReuse || n == maxPending {
 			if !slices.ContainsFunc(last.requests, func(a pollArrival) bool { return a.event == who }) {
 				p.stats.SnapshotsReused++
-				last.requests = append(last.requests, pollArrival{who, ev.Now})
+				last.requests = append(last.requests, pollArrival{who, ev.Now, returning})
 			}
 			return
 		}
@@ -55,8 +64,8 @@ func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitc
 	if n := len(c.spare); n > 0 {
 		s, c.spare = c.spare[n-1], c.spare[:n-1]
 	}
-	s.taken, s.requests = ev.Now, append(s.requests[:0], pollArrival{who, ev.Now})
-	p.freeze(&s, ev, who)
+	s.taken, s.requests = ev.Now, append(s.requests[:0], pollArrival{who, ev.Now, returning})
+	p.freeze(&s, ev)
 	p.stats.Snapshots++
 	begin := max(ev.Now, c.idleAt)
 	s.ready = begin.Add(p.cfg.ReadoutTime)
@@ -66,11 +75,11 @@ func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitc
 }
 
 // freeze encodes all telemetry of the switch.
-func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
+func (p *Program) freeze(s *snapshot, ev *inswitch.Event) {
 	t, b := p.tel, &s.builder
 	t.flushAllCounts()
 	head := epoch.Header{
-		Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.EpochLength,
+		Switch: p.dev.ID, Event: s.requests[0].event, Flags: s.requests[0].flags(), Snapshot: ev.Now, EpochLength: p.cfg.EpochLength,
 		Dropped: uint32(p.tel.stats.EvictedLost),
 	}
 	if p.cfg.FlowSlots == 0 {
@@ -214,7 +223,7 @@ func (p *Program) emitChunk(act *inswitch.Actions, chunk []byte) {
 func (p *Program) reportReference(act *inswitch.Actions, s *snapshot, a pollArrival) {
 	c := epoch.Chunk{
 		Header: epoch.Header{
-			Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.event, Snapshot: s.taken,
+			Flags: epoch.ByReference | a.flags(), Switch: p.dev.ID, Event: a.event, Snapshot: s.taken,
 			EpochLength: p.cfg.EpochLength,
 		},
 		Total:   1,

@@ -43,6 +43,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 		for _, late := range r.lab.thresholds {
 			cfg := agent.DefaultConfig(h.ID)
 			cfg.RTTFactor, cfg.MinRepollInterval = late, max(r.lab.time(minRepoll), minRepoll)
+			cfg.AcksWithData = r.net.AcksWithData()
 			one, err := agent.New(cfg)
 			if err != nil {
 				return nil, err

@@ -60,7 +60,7 @@ func published(m method) method {
 
 // rewrite changes copies of the reports.
 func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt}
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt, Returning: e.Returning}
 	for _, r := range e.Reports {
 		c := *r
 		c.Flows, c.Ports, c.PortEpochs = slices.Clone(r.Flows), slices.Clone(r.Ports), slices.Clone(r.PortEpochs)
@@ -101,7 +101,7 @@ func unpaused(p *provenance.Report) {
 
 // onPath keeps the reports of the switches on the victim's path.
 func (r *run) onPath(c *detection, e *provenance.Evidence) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt}
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt, Returning: e.Returning}
 	path := r.path(c.key)
 	for _, rep := range e.Reports {
 		if slices.Contains(path, rep.Switch) {

@@ -54,6 +54,7 @@ const (
 	Evictions                     // the report includes flows evicted from the table
 	NoFlows                       // ports and meters only: the switch keeps no flows
 	ByReference                   // no records but PollRef: the report of another event has those of the same snapshot
+	Returning                     // the poll came on the path of the victim's acknowledgements
 )
 
 // Header is what all chunks of one report share.

@@ -34,6 +34,9 @@ const (
 	MaxSize       = Size6
 )
 
+// returning is the bit of packets on the path of acknowledgements.
+const returning = 0x80
+
 // PrototypeNoPort fills the prototype's port fields before the first switch
 // has written them. Its ports count from 0, so 0 cannot mean none there.
 const PrototypeNoPort model.PortID = 0x1ff
@@ -77,7 +80,7 @@ func (e Event) String() string {
 }
 
 // Poll is a polling packet in either layout. The prototype's has no field for
-// Event.Host, HopLimit, Origin and IPv6: Parse leaves them zero, and AppendTo
+// Event.Host, HopLimit, Origin, IPv6 and the reverse path: Parse leaves them zero, and AppendTo
 // omits them and truncates wider values to the low bits of their fields.
 type Poll struct {
 	Layout Layout
@@ -90,6 +93,13 @@ type Poll struct {
 	// InPort and OutPort are the last switch's: the packet's ingress port and the
 	// victim flow's egress port. 9 bits each in the prototype.
 	InPort, OutPort model.PortID
+
+	// Unexplained is the lateness that the victim's path must still account for.
+	// Switches subtract what it may have waited in their queues; if some is left at the
+	// last one, the path of the acknowledgements is polled, too, by packets that are
+	// Returning: their Flow is the acknowledgements'. Not in the prototype's.
+	Unexplained Lateness
+	Returning   bool // Unexplained is not written
 
 	Event  Event         // 8 bits of Number in the prototype
 	Origin model.Time    // when the host sent it, on the host's clock
@@ -116,7 +126,11 @@ func (p Poll) AppendTo(b []byte) []byte {
 	b = append(b, flag|byte(Weft), p.HopLimit)
 	b = be.AppendUint16(b, uint16(p.InPort))
 	b = be.AppendUint16(b, uint16(p.OutPort))
-	b = append(b, byte(p.Flow.Len()), 0)
+	reverse := byte(p.Unexplained & MaxLateness)
+	if p.Returning {
+		reverse = returning
+	}
+	b = append(b, byte(p.Flow.Len()), reverse)
 	b = be.AppendUint32(b, uint32(p.Event.Host))
 	b = be.AppendUint32(b, p.Event.Number)
 	b = be.AppendUint64(b, uint64(p.Origin))
@@ -171,7 +185,7 @@ func (p *Poll) parseWeft(b []byte) (int, error) {
 	if len(b) < weftHead {
 		return 0, ErrShort
 	}
-	if b[7] != 0 {
+	if b[7] > returning {
 		return 0, ErrReserved
 	}
 	n := weftHead + int(b[6])
@@ -189,6 +203,9 @@ func (p *Poll) parseWeft(b []byte) (int, error) {
 		OutPort:  model.PortID(be.Uint16(b[4:])),
 		Event:    Event{Host: model.NodeID(be.Uint32(b[8:])), Number: be.Uint32(b[12:])},
 		Origin:   model.Time(be.Uint64(b[16:])),
+
+		Unexplained: Lateness(b[7] &^ returning),
+		Returning:   b[7] == returning,
 	}
 	return n, p.Flow.Parse(b[weftHead:n])
 }

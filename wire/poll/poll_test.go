@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -79,7 +80,7 @@ func TestParse(t *testing.T) {
 		"version 2":               {in: "c2" + weft4[2:], err: ErrVersion},
 		"weft head cut":           {in: "c1 1f 0003 0201 0d00 00000011", err: ErrShort},
 		"weft key cut":            {in: weft4[:len(weft4)-2], err: ErrShort},
-		"weft reserved":           {in: strings.Replace(weft4, "0d00", "0d01", 1), err: ErrReserved},
+		"weft returning, late":    {in: strings.Replace(weft4, "0d00", "0d81", 1), err: ErrReserved},
 		"weft key of 14":          {in: strings.Replace(weft4, "0d00", "0e00", 1) + "00", err: ErrKey},
 		"weft IPv4 said to be v6": {in: strings.Replace(weft4, "0d00", "2500", 1), err: ErrShort},
 	} {
@@ -141,7 +142,11 @@ func TestWeftCarriesEveryValue(t *testing.T) {
 				Host:   model.NodeID(rapid.Uint32().Draw(t, "host")),
 				Number: rapid.Uint32().Draw(t, "number"),
 			},
-			Origin: model.Time(rapid.Int64().Draw(t, "origin")),
+			Origin:    model.Time(rapid.Int64().Draw(t, "origin")),
+			Returning: rapid.Bool().Draw(t, "returning"),
+		}
+		if !want.Returning {
+			want.Unexplained = Lateness(rapid.IntRange(0, int(MaxLateness)).Draw(t, "unexplained"))
 		}
 		if err := want.Flow.Parse(flow); err != nil {
 			t.Fatal(err)
@@ -152,6 +157,22 @@ func TestWeftCarriesEveryValue(t *testing.T) {
 			t.Fatalf("Parse(%x) = %d, %+v, %v; want %d, %+v, nil", wire, n, got, err, len(wire), want)
 		}
 	})
+}
+
+func TestLateness(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Lateness(rapid.IntRange(0, int(MaxLateness)).Draw(t, "code"))
+		if got := LatenessOf(l.Duration()); got != l {
+			t.Fatalf("LatenessOf(%v) = %d; want %d", l.Duration(), got, l)
+		}
+		d := time.Duration(rapid.Int64Range(-5, int64(7*time.Second)).Draw(t, "time"))
+		if got := LatenessOf(d).Duration(); got > max(d, 0) || 5*got < 4*d {
+			t.Fatalf("LatenessOf(%v) is %v; want it rounded down by less than a fifth", d, got)
+		}
+	})
+	if got := LatenessOf(time.Hour); got != MaxLateness {
+		t.Errorf("LatenessOf(1 h) = %d; want the longest", got)
+	}
 }
 
 func TestStrings(t *testing.T) {
@@ -169,6 +190,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(Poll{Flag: Victim, InPort: PrototypeNoPort, Flow: key(f, roce4)}.AppendTo(nil))
 	f.Add(Poll{Layout: Weft, Flag: Both, HopLimit: 8, Flow: key(f, roce4)}.AppendTo(nil))
 	f.Add(Poll{Layout: Weft, Event: Event{1, 2}, Flow: key(f, roce6)}.AppendTo(nil))
+	f.Add(Poll{Layout: Weft, Unexplained: 99, Flow: key(f, roce4)}.AppendTo(nil))
+	f.Add(Poll{Layout: Weft, Returning: true, Flow: key(f, roce4)}.AppendTo(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var p Poll
 		n, err := p.Parse(in)

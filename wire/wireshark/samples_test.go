@@ -276,18 +276,18 @@ func inBandSamples() []sample {
 	polls := func(p poll.Poll) []byte {
 		return ethernet(poll.EtherType, append(p.AppendTo(nil), make([]byte, 46)...))
 	}
-	p := poll.Poll{Layout: poll.Weft, Flag: poll.Both, HopLimit: 9, InPort: 2, OutPort: 300, Event: poll.Event{Host: 5, Number: 77}, Origin: 123456789, Flow: key4}
+	p := poll.Poll{Layout: poll.Weft, Flag: poll.Both, HopLimit: 9, InPort: 2, OutPort: 300, Event: poll.Event{Host: 5, Number: 77}, Origin: 123456789, Unexplained: 90, Flow: key4}
 	p6, proto := p, p
-	p6.Flow = key6
+	p6.Flow, p6.Returning = key6, true
 	proto.Layout, proto.Flag = poll.Prototype, poll.Victim
 	return []sample{
 		{"labels on TCP", labelled(tcp(hostA, hostB)), with(map[string]string{"ip.proto": "253", "ip.checksum.status": "1", "weft.label.next": "6", "tcp.dstport": "80"})},
 		{"labels on UDP over IPv6", labelled(udp(hostA6, hostB6, 1, 9999, []byte{1})), with(map[string]string{"ipv6.nxt": "253", "weft.label.next": "17", "udp.dstport": "9999"})},
 		{"poll", polls(p), map[string]string{
 			"weft.poll.flag": "3", "weft.poll.version": "1", "weft.poll.hop_limit": "9", "weft.poll.in": "2", "weft.poll.out": "300", "weft.poll.host": "5", "weft.poll.event": "77",
-			"weft.poll.origin": "123456789", "weft.poll.src": "10.0.0.2", "weft.poll.dst": "10.1.0.3", "weft.poll.srcport": "49152", "weft.poll.dstport": "4791", "weft.poll.proto": "17",
+			"weft.poll.origin": "123456789", "weft.poll.returning": "0", "weft.poll.unexplained": "90", "weft.poll.src": "10.0.0.2", "weft.poll.dst": "10.1.0.3", "weft.poll.srcport": "49152", "weft.poll.dstport": "4791", "weft.poll.proto": "17",
 		}},
-		{"poll, IPv6 victim", polls(p6), map[string]string{"weft.poll.src6": "fd00::2", "weft.poll.dst6": "fd00::3", "weft.poll.dstport": "80"}},
+		{"poll, IPv6 victim", polls(p6), map[string]string{"weft.poll.returning": "1", "weft.poll.unexplained": "0", "weft.poll.src6": "fd00::2", "weft.poll.dst6": "fd00::3", "weft.poll.dstport": "80"}},
 		{"poll, prototype", polls(proto), map[string]string{
 			"weft.poll.flag": "1", "weft.poll.version": "0", "weft.poll.proto.in": "2", "weft.poll.proto.out": "300", "weft.poll.proto.event": "77",
 			"weft.poll.src": "10.0.0.2", "weft.poll.dst": "10.1.0.3", "weft.poll.srcport": "49152", "weft.poll.dstport": "4791",

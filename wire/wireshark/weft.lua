@@ -519,8 +519,9 @@ local traces = { [0] = "none", [1] = "victim's path", [2] = "causes of pauses", 
 local poll, po = declare("weft.poll", "Weft polling packet", join({
   { "uint8", "flag", "Trace", base.DEC, traces, 0xc0 }, { "uint8", "version", "Version (0: prototype)", base.DEC, nil, 0x3f },
   { "uint8", "hop_limit", "Hop limit" }, { "uint16", "in", "Ingress port" }, { "uint16", "out", "Egress port" },
-  { "uint8", "key_len", "Key length" }, { "uint8", "reserved", "Reserved" }, { "uint32", "host", "Event host" },
-  { "uint32", "event", "Event number" }, { "int64", "origin", "Origin time (ns)" },
+  { "uint8", "key_len", "Key length" }, { "bool", "returning", "On the path of acknowledgements", 8, nil, 0x80 },
+  { "uint8", "unexplained", "Unexplained lateness (code)", base.DEC, nil, 0x7f },
+  { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" }, { "int64", "origin", "Origin time (ns)" },
   { "uint16", "proto.in", "Ingress port", base.DEC, nil, 0xff80 }, { "uint16", "proto.out", "Egress port", base.DEC, nil, 0xff80 },
   { "uint8", "proto.event", "Event" },
 }, keyFields))
@@ -549,7 +550,9 @@ function poll.dissector(buf, pinfo, root)
   c.add("out", 2)
   local n = buf(6, 1):uint()
   c.add("key_len", 1)
-  c.add("reserved", 1)
+  local reverse = c.take(1)
+  tree:add(po["returning"], reverse)
+  tree:add(po["unexplained"], reverse)
   c.add("host", 4)
   c.add("event", 4)
   c.add("origin", 8)

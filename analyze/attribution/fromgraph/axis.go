@@ -15,13 +15,13 @@ type distance struct {
 	known bool
 }
 
-// distances returns the distances of all nodes from one.
-func distances(f *topo.Fabric, from model.NodeID, mtu model.Bytes) []distance {
+// distances returns the distances of all nodes from one that is itself that far.
+func distances(f *topo.Fabric, from model.NodeID, mtu model.Bytes, start distance) []distance {
 	list := make([]distance, len(f.Nodes()))
-	if !f.HasNode(from) {
+	if !f.HasNode(from) || !start.known {
 		return list
 	}
-	list[from].known = true
+	list[from] = start
 	queue := []model.NodeID{from}
 	for len(queue) > 0 {
 		at := queue[0]
@@ -39,6 +39,24 @@ func distances(f *topo.Fabric, from model.NodeID, mtu model.Bytes) []distance {
 		}
 	}
 	return list
+}
+
+// pollDistances returns how far the victim's poll travelled to each switch: from the
+// host or, where it came on the path of the acknowledgements, by the victim's last switch.
+func (b *builder) pollDistances(source model.NodeID) []distance {
+	far := distances(b.fabric, source, b.out.MTU, distance{known: true})
+	destination, ok := b.fabric.ByAddr(b.detection.Victim.Dst)
+	if len(b.reports.Returning) == 0 || !ok || len(b.fabric.Node(destination).Ports) == 0 {
+		return far
+	}
+	last := b.fabric.Node(destination).Ports[0].Peer.Node
+	back := distances(b.fabric, last, b.out.MTU, far[last])
+	for sw := range b.reports.Returning {
+		if b.fabric.HasNode(sw) {
+			far[sw] = back[sw]
+		}
+	}
+	return far
 }
 
 // onWire returns how long a link takes to send bytes.

@@ -1,7 +1,6 @@
 package fromgraph
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -39,7 +38,7 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 	if !ok {
 		source = noNode
 	}
-	far := distances(b.fabric, source, b.out.MTU)
+	far := b.pollDistances(source)
 	b.axis = newAxis(e, far)
 	for _, r := range e.Reports {
 		if !b.fabric.HasNode(r.Switch) {
@@ -60,7 +59,7 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 	b.addFlows()
 	v := b.victim(source)
 	if d.Latency <= 0 && d.HostPaused && source != noNode {
-		b.addHostQueue(source, v)
+		b.addSenderQueue(source, v)
 	}
 	return b.out, v
 }
@@ -236,8 +235,7 @@ func (b *builder) flowShare(sw model.NodeID, rate model.Rate, key model.FlowKey,
 
 // epochStart returns when an epoch of a switch began, on its clock.
 func (b *builder) epochStart(sw model.NodeID, n uint32) model.Time {
-	i, found := slices.BinarySearchFunc(b.reports.Reports, sw,
-		func(r *provenance.Report, sw model.NodeID) int { return cmp.Compare(r.Switch, sw) })
+	i, found := slices.BinarySearchFunc(b.reports.Reports, sw, bySwitch)
 	if !found {
 		return 0
 	}

@@ -2,26 +2,30 @@ package fromgraph
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // victim returns the late packet. Its time begins when it joins its first
 // switch: what it waits in its host is no part of its lateness.
 func (b *builder) victim(source model.NodeID) *attribution.Victim {
 	d := &b.detection
-	v := &attribution.Victim{Flow: d.Victim, InFlight: d.InFlight, QueuedAt: -1, Size: b.out.MTU}
-	seen, class := b.victimQueues()
+	v := &attribution.Victim{Flow: d.Victim, InFlight: d.InFlight, QueuedAt: -1, AckQueuedAt: -1, Size: b.out.MTU}
+	seen, class := b.queuesOf(d.Victim)
 	forward, first, wire := b.path(d.Victim, source, class, seen)
 	v.Path = forward
 	base := d.BaseRTT
 	destination, ok := b.fabric.ByAddr(d.Victim.Dst)
+	ack := roce.AckKey(d.Victim)
 	if ok {
-		reverse, out, back := b.path(d.Victim.Reverse(), destination, class, nil)
+		seen, class := b.queuesOf(ack)
+		reverse, out, back := b.path(ack, destination, class, seen)
 		if base == 0 {
 			base = first + wire + out + back
 		}
@@ -38,16 +42,26 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 	v.Sent = b.axis.poll.Add(first - took)
 	v.Took, v.Base = max(took-first, 0), max(base-first, 0)
 	if d.InFlight {
-		flow := b.g.Flow(d.Victim)
-		for hop, q := range v.Path {
-			for i := range b.g.QueuedFlows {
-				if w := &b.g.QueuedFlows[i]; w.Flow == flow && w.Node == q && b.isFresh(q, v.Sent) {
-					v.QueuedAt = hop // the last: the oldest packet is ahead of the others
-				}
-			}
-		}
+		v.QueuedAt, v.AckQueuedAt = b.lastQueue(d.Victim, v.Path, v.Sent), b.lastQueue(ack, v.Reverse, v.Sent)
+	}
+	if ok && len(b.reports.Returning) > 0 {
+		b.addReceiverQueue(destination, ack, class, v)
 	}
 	return v
+}
+
+// lastQueue returns the last queue of a path that holds packets of a flow, or -1: the
+// oldest packet is ahead of the others.
+func (b *builder) lastQueue(key model.FlowKey, path []int, sent model.Time) int {
+	flow := b.g.Flow(key)
+	for hop := len(path) - 1; hop >= 0; hop-- {
+		q := path[hop]
+		if q < len(b.g.Nodes) && b.isFresh(q, sent) &&
+			slices.ContainsFunc(b.g.QueuedAt(q), func(w provenance.QueuedFlow) bool { return w.Flow == flow }) {
+			return hop
+		}
+	}
+	return -1
 }
 
 // window returns how long the flow has been slow, where no packet was measured; not
@@ -75,30 +89,64 @@ func (b *builder) window() time.Duration {
 	return reach
 }
 
-// addHostQueue adds the host's own queue to the path. Its switch pauses it, for what
-// holds the host's packets there; nothing says since when, so for the whole window.
-func (b *builder) addHostQueue(source model.NodeID, v *attribution.Victim) {
-	if len(v.Path) == 0 || len(b.g.FromVictimHost) == 0 {
+// addSenderQueue adds the sender's own queue to the path, if the sender's packets are
+// held at its switch.
+func (b *builder) addSenderQueue(source model.NodeID, v *attribution.Victim) {
+	if len(v.Path) == 0 {
 		return
 	}
-	first := b.out.Queues[v.Path[0]].Queue
-	out, ok := b.routes.NextHop(source, b.detection.Victim)
-	if !ok {
-		return
+	class := b.out.Queues[v.Path[0]].Queue.Class
+	if q, ok := b.hostQueue(source, b.detection.Victim, class, v.Sent, false); ok {
+		v.Path = slices.Insert(v.Path, 0, q)
 	}
-	r := b.record(provenance.Queue{Port: model.Port{Node: source, Port: out}, Priority: first.Class})
-	r.Pauses = []attribution.Pause{{From: v.Sent, Open: true}}
-	for _, h := range b.g.FromVictimHost {
-		if to := &b.g.Nodes[h.To]; h.Weight > 0 && to.Node == r.Peer.Node {
-			r.Feeds = append(r.Feeds, attribution.Feed{To: h.To, From: v.Sent, Until: always, Bytes: model.Bytes(h.Weight), Held: true})
-		}
-	}
-	device := attribution.Device{Node: source, Reported: true, Complete: true, Snapshot: b.axis.poll}
-	at, _ := slices.BinarySearchFunc(b.out.Devices, source, func(d attribution.Device, n model.NodeID) int { return cmp.Compare(d.Node, n) })
-	b.out.Devices = slices.Insert(b.out.Devices, at, device)
-	b.out.Queues = append(b.out.Queues, r)
-	v.Path = slices.Insert(v.Path, 0, len(b.out.Queues)-1)
 }
+
+// addReceiverQueue adds the receiver's own queue to the path of the acknowledgement, if
+// no other queue holds any: where the receiver's packets are held in paused queues, its
+// switch may have paused the receiver.
+func (b *builder) addReceiverQueue(destination model.NodeID, ack model.FlowKey, class model.Priority, v *attribution.Victim) {
+	if !v.InFlight || v.AckQueuedAt >= 0 {
+		return
+	}
+	if q, ok := b.hostQueue(destination, ack, class, v.Sent, true); ok {
+		v.Reverse, v.AckQueuedAt = slices.Insert(v.Reverse, 0, q), 0
+	}
+}
+
+// hostQueue adds the queue of a host, with a pause for what holds the host's packets at
+// its switch, in paused queues alone or in all. Nothing says since when it is paused:
+// since a packet was sent.
+func (b *builder) hostQueue(host model.NodeID, key model.FlowKey, class model.Priority, sent model.Time, inPaused bool) (index int, ok bool) {
+	out, ok := b.routes.NextHop(host, key)
+	if !ok {
+		return 0, false
+	}
+	r := b.record(provenance.Queue{Port: model.Port{Node: host, Port: out}, Priority: class})
+	r.Pauses = []attribution.Pause{{From: sent, Open: true}}
+	at, found := slices.BinarySearchFunc(b.reports.Reports, r.Peer.Node, bySwitch)
+	if !found {
+		return 0, false
+	}
+	for _, h := range b.reports.Reports[at].PortPairBacklogs {
+		to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Peer.Node, Port: h.Out}, Priority: h.Priority})
+		if h.In != r.Peer.Port || h.Priority != class || h.Bytes == 0 || to < 0 || inPaused && !b.g.Nodes[to].PausedAtSnapshot() {
+			continue
+		}
+		r.Feeds = append(r.Feeds, attribution.Feed{To: to, From: sent, Until: always, Bytes: model.Bytes(min(h.Bytes, math.MaxInt64)), Held: true})
+	}
+	if len(r.Feeds) == 0 {
+		return 0, false
+	}
+	device := attribution.Device{Node: host, Reported: true, Complete: true, Snapshot: b.axis.poll}
+	if at, known := slices.BinarySearchFunc(b.out.Devices, host, func(d attribution.Device, n model.NodeID) int { return cmp.Compare(d.Node, n) }); !known {
+		b.out.Devices = slices.Insert(b.out.Devices, at, device)
+	}
+	b.out.Queues = append(b.out.Queues, r)
+	return len(b.out.Queues) - 1, true
+}
+
+// bySwitch orders reports.
+func bySwitch(r *provenance.Report, sw model.NodeID) int { return cmp.Compare(r.Switch, sw) }
 
 // isFresh reports whether a queue's snapshot is younger than the packet: it may
 // have been taken for another detection.
@@ -107,11 +155,11 @@ func (b *builder) isFresh(q int, sent model.Time) bool {
 	return b.axis.time(n.Node, n.Snapshot) >= sent
 }
 
-// victimQueues returns, by switch, the queue in which the victim's packets were
-// seen last, and the victim's class.
-func (b *builder) victimQueues() (seen map[model.NodeID]int, class model.Priority) {
+// queuesOf returns, by switch, the queue in which a flow's packets were seen last, and
+// its class.
+func (b *builder) queuesOf(key model.FlowKey) (seen map[model.NodeID]int, class model.Priority) {
 	seen, class = map[model.NodeID]int{}, b.detection.Class
-	flow := b.g.Flow(b.detection.Victim)
+	flow := b.g.Flow(key)
 	if flow < 0 {
 		if class == 0 {
 			class = b.busiestClass()
