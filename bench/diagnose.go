@@ -12,7 +12,7 @@ import (
 )
 
 // analysisGoal is the limit of CPU time for the whole analysis of an incident.
-const analysisGoal = 100 * time.Millisecond
+const analysisGoal = 60 * time.Millisecond
 
 var diagnoseSuite = Suite{
 	Name:  "diagnose",

@@ -84,6 +84,9 @@ func (e *engine) queue(index int) *queue {
 	if e.queues[index] != nil {
 		return e.queues[index]
 	}
+	if e.evidence.Load != nil {
+		e.evidence.Load(index)
+	}
 	r := &e.evidence.Queues[index]
 	q := &queue{
 		QueueRecord: r, index: index, device: e.device(r.Queue.Port.Node), peer: e.device(r.Peer.Node),

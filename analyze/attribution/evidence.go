@@ -24,6 +24,9 @@ type Evidence struct {
 	MTU     model.Bytes
 	Devices []Device      // switches, and hosts whose NIC queues are known; ascending by Node
 	Queues  []QueueRecord // in any order; a Feed and a Victim refer to them by index
+	// Load completes a queue with its Feeds, Flows and Curve when an account asks for
+	// it, once or again: most accounts ask for few queues. Nil: they are there.
+	Load func(queue int)
 }
 
 // Device says what is known of the report of a switch or host.

@@ -51,12 +51,8 @@ func Build(d Detection, e *provenance.Evidence, g *provenance.Graph, routes *top
 	}
 	b.addQueues()
 	b.addHeld()
-	feeders := b.pausedFeeders()
-	for _, r := range e.Reports {
-		b.addHistories(r, feeders)
-		b.addMeters(r, feeders)
-	}
-	b.addFlows()
+	b.loaded = make([]bool, len(b.g.Nodes))
+	b.out.Load = b.load
 	v := b.victim(source)
 	if d.Latency <= 0 && d.HostPaused && source != noNode {
 		b.addSenderQueue(source, v)
@@ -75,6 +71,7 @@ type builder struct {
 	fabric    *topo.Fabric
 	axis      axis
 	out       *attribution.Evidence
+	loaded    []bool // by node of the graph: load has completed it
 }
 
 // mtuOf returns the longest packet that switches report.
@@ -158,65 +155,68 @@ func (b *builder) addHeld() {
 	}
 }
 
-// pausedFeeders returns the paused queues by the ingress that they lead to.
-func (b *builder) pausedFeeders() map[provenance.Queue]int {
-	list := map[provenance.Queue]int{}
-	for i := range b.out.Queues {
-		if q := &b.out.Queues[i]; len(q.Pauses) > 0 && !q.PeerIsHost {
-			list[provenance.Queue{Port: q.Peer, Priority: q.Queue.Class}] = i
-		}
+// load completes a queue: with what the reports of its switch say about its backlog and
+// flows, and that of the next switch about where its packets went.
+func (b *builder) load(i int) {
+	if i >= len(b.loaded) || b.loaded[i] {
+		return
 	}
-	return list
+	b.loaded[i] = true
+	q := &b.out.Queues[i]
+	if r := b.report(q.Queue.Port.Node); r != nil {
+		b.addCurve(q, r)
+	}
+	if r := b.report(q.Peer.Node); r != nil && len(q.Pauses) > 0 && !q.PeerIsHost {
+		b.addHistoryFeeds(q, r)
+		b.addMeters(q, r)
+	}
+	if len(q.Congestions) > 0 || slices.ContainsFunc(q.Pauses, func(p attribution.Pause) bool { return p.Bytes > 0 }) {
+		b.addFlows(q, i)
+	}
 }
 
-// addMeters adds the traffic between ports of a switch's epochs to the paused
-// queues that fed it. A meter of all classes counts for each.
-func (b *builder) addMeters(r *provenance.Report, feeders map[provenance.Queue]int) {
+// report returns the report of a switch, or nil.
+func (b *builder) report(sw model.NodeID) *provenance.Report {
+	if i, found := slices.BinarySearchFunc(b.reports.Reports, sw, bySwitch); found {
+		return b.reports.Reports[i]
+	}
+	return nil
+}
+
+// addMeters adds to a paused queue where its traffic went in the epochs of the next
+// switch. A meter of all classes counts for each.
+func (b *builder) addMeters(q *attribution.QueueRecord, r *provenance.Report) {
 	for i := range r.Meters {
 		m := &r.Meters[i]
-		first, last := m.Priority, m.Priority
-		if m.Priority > 7 {
-			first, last = 0, 7
+		if m.In != q.Peer.Port || m.Priority != q.Queue.Class && m.Priority <= 7 || m.Bytes == 0 {
+			continue
 		}
-		for class := first; class <= last; class++ {
-			from, ok := feeders[provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.In}, Priority: class}]
-			if !ok || m.Bytes == 0 {
-				continue
-			}
-			to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.Out}, Priority: class})
-			start := r.Start(m.Epoch)
-			if end := min(start.Add(r.EpochLength), r.Snapshot); to >= 0 && end > start {
-				b.out.Queues[from].Feeds = append(b.out.Queues[from].Feeds, attribution.Feed{
-					To: to, From: b.axis.time(r.Switch, start), Until: b.axis.time(r.Switch, end), Bytes: model.Bytes(min(m.Bytes, math.MaxInt64)),
-				})
-			}
+		to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Switch, Port: m.Out}, Priority: q.Queue.Class})
+		start := r.Start(m.Epoch)
+		if end := min(start.Add(r.EpochLength), r.Snapshot); to >= 0 && end > start {
+			q.Feeds = append(q.Feeds, attribution.Feed{
+				To: to, From: b.axis.time(r.Switch, start), Until: b.axis.time(r.Switch, end), Bytes: model.Bytes(min(m.Bytes, math.MaxInt64)),
+			})
 		}
 	}
 }
 
-// addFlows adds the flows of queues that were congested, at the snapshot or
-// before.
-func (b *builder) addFlows() {
-	for i := range b.g.Nodes {
-		q := &b.out.Queues[i]
-		if len(q.Congestions) == 0 && !slices.ContainsFunc(q.Pauses, func(p attribution.Pause) bool { return p.Bytes > 0 }) {
-			continue
+// addFlows adds the flows of a queue that was congested, at the snapshot or before.
+func (b *builder) addFlows(q *attribution.QueueRecord, i int) {
+	epochs, queued := b.g.FlowEpochsAt(i), b.g.QueuedAt(i)
+	q.Flows = make([]attribution.FlowShare, 0, len(epochs)+len(queued))
+	n := &b.g.Nodes[i]
+	for j := range epochs {
+		if f := epochs[j].Record; f.Packets > 0 {
+			q.Flows = append(q.Flows, b.flowShare(n.Node, q.Rate, b.g.Flows[epochs[j].Flow], f))
 		}
-		epochs, queued := b.g.FlowEpochsAt(i), b.g.QueuedAt(i)
-		q.Flows = make([]attribution.FlowShare, 0, len(epochs)+len(queued))
-		n := &b.g.Nodes[i]
-		for j := range epochs {
-			if f := epochs[j].Record; f.Packets > 0 {
-				q.Flows = append(q.Flows, b.flowShare(n.Node, q.Rate, b.g.Flows[epochs[j].Flow], f))
-			}
-		}
-		at := b.axis.time(n.Node, n.Snapshot)
-		for j := range queued {
-			w := &queued[j]
-			q.Flows = append(q.Flows, attribution.FlowShare{
-				Flow: b.g.Flows[w.Flow], From: at.Add(-onWire(w.Bytes, q.Rate)), Until: always, Bytes: w.Bytes,
-			})
-		}
+	}
+	at := b.axis.time(n.Node, n.Snapshot)
+	for j := range queued {
+		w := &queued[j]
+		q.Flows = append(q.Flows, attribution.FlowShare{
+			Flow: b.g.Flows[w.Flow], From: at.Add(-onWire(w.Bytes, q.Rate)), Until: always, Bytes: w.Bytes,
+		})
 	}
 }
 
@@ -235,9 +235,8 @@ func (b *builder) flowShare(sw model.NodeID, rate model.Rate, key model.FlowKey,
 
 // epochStart returns when an epoch of a switch began, on its clock.
 func (b *builder) epochStart(sw model.NodeID, n uint32) model.Time {
-	i, found := slices.BinarySearchFunc(b.reports.Reports, sw, bySwitch)
-	if !found {
-		return 0
+	if r := b.report(sw); r != nil {
+		return r.Start(n)
 	}
-	return b.reports.Reports[i].Start(n)
+	return 0
 }

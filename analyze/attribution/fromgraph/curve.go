@@ -9,35 +9,47 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// addHistories adds how the backlogs of a switch changed: to the queues that held
-// them, and to the paused queues that they came from.
-func (b *builder) addHistories(r *provenance.Report, feeders map[provenance.Queue]int) {
-	curves := map[int][]pairCurve{}
+// addCurve adds how the backlog of a queue changed: the sum of what came from each
+// ingress port.
+func (b *builder) addCurve(q *attribution.QueueRecord, r *provenance.Report) {
+	var curves []pairCurve
+	for i := range r.BacklogHistories {
+		if h := &r.BacklogHistories[i]; h.Out == q.Queue.Port.Port && h.Priority == q.Queue.Class {
+			curves = append(curves, b.pairCurve(r, h))
+		}
+	}
+	if len(curves) > 0 {
+		q.Curve = sumCurves(curves)
+		q.CurveError = epoch.BacklogError(r.Settings.MTU) * model.Bytes(len(curves))
+	}
+}
+
+// addHistoryFeeds adds to a paused queue how the next switch's backlogs of its packets
+// changed.
+func (b *builder) addHistoryFeeds(q *attribution.QueueRecord, r *provenance.Report) {
 	for i := range r.BacklogHistories {
 		h := &r.BacklogHistories[i]
 		to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Switch, Port: h.Out}, Priority: h.Priority})
-		if to < 0 {
+		if h.In != q.Peer.Port || h.Priority != q.Queue.Class || to < 0 {
 			continue
 		}
-		points := h.All()
-		c := pairCurve{cut: h.Cut, points: make([]attribution.Depth, 0, len(points))}
+		c := b.pairCurve(r, h)
 		peak := model.Bytes(0)
-		for _, p := range points {
-			at := b.axis.time(r.Switch, r.Snapshot.Add(-p.At.Duration()))
-			c.points = append(c.points, attribution.Depth{At: at, Bytes: model.Bytes(p.Bytes)})
-			peak = max(peak, model.Bytes(p.Bytes))
+		for _, p := range c.points {
+			peak = max(peak, p.Bytes)
 		}
-		curves[to] = append(curves[to], c)
-		if from, ok := feeders[provenance.Queue{Port: model.Port{Node: r.Switch, Port: h.In}, Priority: h.Priority}]; ok {
-			q := &b.out.Queues[from]
-			q.Feeds = append(q.Feeds, attribution.Feed{To: to, From: c.points[0].At, Until: always, Bytes: peak, Curve: c.points})
-		}
+		q.Feeds = append(q.Feeds, attribution.Feed{To: to, From: c.points[0].At, Until: always, Bytes: peak, Curve: c.points})
 	}
-	for to, list := range curves {
-		q := &b.out.Queues[to]
-		q.Curve = sumCurves(list)
-		q.CurveError = epoch.BacklogError(r.Settings.MTU) * model.Bytes(len(list))
+}
+
+// pairCurve returns a history on the axis.
+func (b *builder) pairCurve(r *provenance.Report, h *epoch.BacklogHistory) pairCurve {
+	points := h.All()
+	c := pairCurve{cut: h.Cut, points: make([]attribution.Depth, 0, len(points))}
+	for _, p := range points {
+		c.points = append(c.points, attribution.Depth{At: b.axis.time(r.Switch, r.Snapshot.Add(-p.At.Duration())), Bytes: model.Bytes(p.Bytes)})
 	}
+	return c
 }
 
 // pairCurve is the backlog of a pair of ports over time: 0 before the first point,

@@ -123,11 +123,11 @@ func (b *builder) hostQueue(host model.NodeID, key model.FlowKey, class model.Pr
 	}
 	r := b.record(provenance.Queue{Port: model.Port{Node: host, Port: out}, Priority: class})
 	r.Pauses = []attribution.Pause{{From: sent, Open: true}}
-	at, found := slices.BinarySearchFunc(b.reports.Reports, r.Peer.Node, bySwitch)
-	if !found {
+	report := b.report(r.Peer.Node)
+	if report == nil {
 		return 0, false
 	}
-	for _, h := range b.reports.Reports[at].PortPairBacklogs {
+	for _, h := range report.PortPairBacklogs {
 		to := b.g.Node(provenance.Queue{Port: model.Port{Node: r.Peer.Node, Port: h.Out}, Priority: h.Priority})
 		if h.In != r.Peer.Port || h.Priority != class || h.Bytes == 0 || to < 0 || inPaused && !b.g.Nodes[to].PausedAtSnapshot() {
 			continue
