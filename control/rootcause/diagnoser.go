@@ -21,9 +21,9 @@ type Config struct {
 	// starts; ReportTimeout is how long it waits for reports that are missing
 	// then: a switch CPU reads one snapshot after the other.
 	SettleTime, ReportTimeout time.Duration
-	// MinRecheckInterval is the minimum time between two snapshots of a deadlock
-	// cycle, and RecheckTimeout how long its verdict waits for the second.
-	MinRecheckInterval, RecheckTimeout time.Duration
+	// RecheckTimeout is how long the verdict on a deadlock cycle waits for a second
+	// snapshot.
+	RecheckTimeout time.Duration
 	// MaxRequests is how many requests are kept.
 	MaxRequests int
 	// Memory bounds the reports of switches to one half, and the graphs that wait to
@@ -44,7 +44,7 @@ type Config struct {
 func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Diagnose: diagnose.DefaultConfig(in), SettleTime: time.Millisecond, ReportTimeout: 1500 * time.Millisecond,
-		MinRecheckInterval: 200 * time.Microsecond, RecheckTimeout: 2 * time.Second, MaxRequests: 4096,
+		RecheckTimeout: 2 * time.Second, MaxRequests: 4096,
 		Memory: 2 * model.GiB,
 	}
 }
@@ -95,11 +95,11 @@ type pending struct {
 
 // New returns a diagnoser without requests.
 func New(cfg Config) (*Diagnoser, error) {
-	if cfg.SettleTime <= 0 || cfg.ReportTimeout <= 0 || cfg.MinRecheckInterval < 0 || cfg.RecheckTimeout < 0 ||
+	if cfg.SettleTime <= 0 || cfg.ReportTimeout <= 0 || cfg.RecheckTimeout < 0 ||
 		cfg.MaxRequests < 1 {
-		return nil, fmt.Errorf("rootcause: settle time %v, report timeout %v, recheck interval %v, recheck timeout %v, "+
+		return nil, fmt.Errorf("rootcause: settle time %v, report timeout %v, recheck timeout %v, "+
 			"%d requests; want times above 0 and at least 1 request",
-			cfg.SettleTime, cfg.ReportTimeout, cfg.MinRecheckInterval, cfg.RecheckTimeout, cfg.MaxRequests)
+			cfg.SettleTime, cfg.ReportTimeout, cfg.RecheckTimeout, cfg.MaxRequests)
 	}
 	diagnoser, err := diagnose.New(cfg.Diagnose)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -316,6 +317,27 @@ func TestRoundsOfBursts(t *testing.T) {
 		v := verdict(model.Time(i)*ms, time.Duration(i+1)*time.Millisecond)
 		if r.observe(&v); v.Detail != anomaly.MicroBurst {
 			t.Errorf("detection %d of one long burst: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
+		}
+	}
+	// Packets that were sent before the last verdict.
+	r = burstHistory{}
+	for i := range 5 {
+		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
+		v.Account = &attribution.Account{Late: 2 * time.Millisecond}
+		if r.observe(&v); v.Detail != anomaly.MicroBurst {
+			t.Errorf("detection %d of a burst by packets that it delayed for longer than since the last: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
+		}
+	}
+	// The same on a fabric that is a thousand times slower, with one gap far beyond the others.
+	r = burstHistory{}
+	for i, want := range []anomaly.Detail{anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst, anomaly.MicroBurst} {
+		at := model.Time(i) * 1000 * ms
+		if i == 3 {
+			at *= 10
+		}
+		v := verdict(at, 50*time.Millisecond)
+		if r.observe(&v); v.Detail != want {
+			t.Errorf("slow burst %d: %v; want %v", i+1, v.Detail, want)
 		}
 	}
 }

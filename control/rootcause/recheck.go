@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
@@ -49,7 +50,7 @@ func (d *Diagnoser) addUnconfirmed(h unconfirmedCycle) (out []diagnose.Verdict) 
 // settles.
 func (d *Diagnoser) recheck(g *provenance.Graph) (out []diagnose.Verdict) {
 	d.unconfirmed = slices.DeleteFunc(d.unconfirmed, func(h unconfirmedCycle) bool {
-		if g.To.Sub(h.At) < d.cfg.MinRecheckInterval {
+		if g.To.Sub(h.At) < d.drainTime(h.graph, h.DeadlockCycle) {
 			return false
 		}
 		switch diagnose.CompareSnapshots(h.graph, g, h.DeadlockCycle) {
@@ -63,6 +64,19 @@ func (d *Diagnoser) recheck(g *provenance.Graph) (out []diagnose.Verdict) {
 		return false
 	})
 	return out
+}
+
+// drainTime returns how long the queues of a cycle would take to send, one after the
+// other, what they held at the snapshot, with a round trip on each link for the frame that
+// lets a queue resume: within it, queues that make progress may look like a deadlock.
+func (d *Diagnoser) drainTime(g *provenance.Graph, cycle []model.Port) (sum time.Duration) {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if p := d.fabric.Port(n.Port); p != nil && p.Rate > 0 && slices.Contains(cycle, n.Port) {
+			sum += 2*p.Delay + time.Duration(float64(n.State.Queued)*8e9/float64(p.Rate))
+		}
+	}
+	return sum
 }
 
 // confirmed returns the verdict on a cycle without progress until a second
@@ -85,7 +99,7 @@ func (h *unconfirmedCycle) unconfirmed(why string) diagnose.Verdict {
 func (d *Diagnoser) confirmedBefore(g keptGraph, v *diagnose.Verdict) bool {
 	sum := g.size
 	for _, s := range d.seen {
-		if v.At.Sub(s.graph.To) >= d.cfg.MinRecheckInterval &&
+		if v.At.Sub(s.graph.To) >= d.drainTime(s.graph, v.DeadlockCycle) &&
 			diagnose.CompareSnapshots(s.graph, g.graph, v.DeadlockCycle) == diagnose.NoProgress {
 			v.MarkPersistent(v.At.Sub(s.graph.To))
 			return true
