@@ -168,10 +168,14 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	named := v.View(c.fabric)
 	// Ports that pause each other in one snapshot may be about to go on.
 	once := len(v.DeadlockCycle) > 0 && !v.Persistent
+	text := named.Sentence()
+	if named.Account != "" {
+		text += " " + named.Account
+	}
 	e := incident.Evidence{
 		At: c.now, From: v.At, Source: anomaly.Epochs, Confirmed: v.Confidence >= certainConfidence && !once,
 		Location: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, DeadlockCycle: v.DeadlockCycle,
-		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
+		Text: text, Remedy: v.Remedy, Ref: id,
 	}
 	for _, k := range v.Culprits {
 		e.Culprits = append(e.Culprits, k.Flow)
