@@ -219,10 +219,13 @@ func (b *bench) congest(samples int, senders ...string) {
 // by samples, scaled to the byte counter of the port.
 func TestIncast(t *testing.T) {
 	b := newBench(t)
-	b.congest(5, "h4", "h5", "h6", "h7")
+	senders := []string{"h4", "h5", "h6", "h7", "h8", "h10", "h11", "h12", "h13", "h14"}
+	b.congest(5, senders...)
 	b.expectNone(b.conclude())
-	b.congest(5, "h4", "h5", "h6", "h7")
-	v := b.expect(b.conclude(), anomaly.Incast, "tor0", "4 flows of 4 senders to h0 congest tor0 Ethernet0")
+	b.congest(5, senders...)
+	b.expect(b.conclude(), anomaly.Contention, "tor0", "8 flows of 8 senders to h0 congest tor0 Ethernet0")
+	b.congest(5, senders...)
+	v := b.expect(b.conclude(), anomaly.Incast, "tor0", "8 flows of 8 senders to h0 congest tor0 Ethernet0")
 	if v.Location != b.port("tor0:Ethernet0") || !v.HasReceiver || b.fabric.Node(v.Receiver).Name != "h0" {
 		t.Errorf("%+v; want tor0/Ethernet0 and receiver h0", v)
 	}
@@ -230,18 +233,30 @@ func TestIncast(t *testing.T) {
 	for _, c := range v.Culprits {
 		sum += c.Bytes
 	}
-	if sum != 124e5 || v.Culprits[0].Samples != 5 {
-		t.Errorf("culprits sent %d bytes, the first by %d samples; want the port's 12400000 by 5", sum, v.Culprits[0].Samples)
+	if sum != 124e5*8/10 || v.Culprits[0].Samples != 5 {
+		t.Errorf("culprits sent %d bytes, the first by %d samples; want four fifths of the port's 12400000 by 5", sum, v.Culprits[0].Samples)
 	}
 	e := b.analyzer.Evidence(v, b.now)
-	if e.Source != anomaly.Counters || !e.AtReceiver || len(e.Culprits) != 4 || !e.Confirmed || e.Interval != round {
-		t.Errorf("evidence %+v; want counters, at the receiver, 4 culprits, confirmed, the interval", e)
+	if e.Source != anomaly.Counters || !e.AtReceiver || len(e.Culprits) != 8 || !e.Confirmed || e.Interval != round {
+		t.Errorf("evidence %+v; want counters, at the receiver, 8 culprits, confirmed, the interval", e)
 	}
 }
 
-// TestFewSendersAreContention: two senders are no incast.
+// TestFewSendersAreContention: two senders are no incast, and four only if they congest the
+// queue for longer than they would by chance.
 func TestFewSendersAreContention(t *testing.T) {
 	b := newBench(t)
+	four := []string{"h4", "h5", "h6", "h7"}
+	b.congest(5, four...)
+	b.conclude()
+	for range 2 {
+		b.congest(5, four...)
+		b.expect(b.conclude(), anomaly.Contention, "tor0", "4 flows of 4 senders to h0")
+	}
+	b.congest(5, four...)
+	b.expect(b.conclude(), anomaly.Incast, "tor0", "4 flows of 4 senders to h0")
+
+	b = newBench(t)
 	b.congest(9, "h4", "h5")
 	b.conclude()
 	b.congest(9, "h4", "h5")

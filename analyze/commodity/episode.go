@@ -145,6 +145,10 @@ func (e *episode) confidence() float64 {
 	return e.strength * float64(e.weights) / float64(e.weights+1)
 }
 
+// together is the share of confidence that senders met on purpose: the fewer they are, the
+// more likely they met by chance, and the longer that must last.
+func together(list []Culprit) float64 { return 1 - 1/float64(max(senders(list), 1)) }
+
 // lasted returns how long PFC has been seen; what switches drop counts at once.
 func (e *episode) lasted() time.Duration {
 	if e.kind == hostPauses || e.kind == congested || e.kind == full {
@@ -163,7 +167,8 @@ func (a *Analyzer) cause(e *episode) anomaly.Cause {
 		return anomaly.SlowReceiver
 	case congested:
 		// On a link between switches the same flows have met by chance of their paths.
-		if !a.isHost(a.peer(e.at).Node) || senders(e.named) < a.cfg.MinSenders || shareOfOne(e.named) < toOne {
+		if !a.isHost(a.peer(e.at).Node) || senders(e.named) < a.cfg.MinSenders || shareOfOne(e.named) < toOne ||
+			e.confidence()*together(e.named) < a.cfg.MinConfidence {
 			return anomaly.Contention
 		}
 		return anomaly.Incast

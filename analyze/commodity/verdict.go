@@ -143,6 +143,9 @@ func (a *Analyzer) verdict(e *episode) Verdict {
 		Confidence: e.confidence(), Paused: e.peak, Waiting: e.path, Extent: e.extent, Culprits: e.named,
 		Flows: e.flows, Packets: e.lost, NewPackets: e.newLost, SentPackets: e.sent,
 	}
+	if v.Cause == anomaly.Incast {
+		v.Confidence *= together(e.named)
+	}
 	if e.kind == hostPauses {
 		v.Location = model.Port{Node: a.peer(e.at).Node}
 	}
