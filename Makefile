@@ -47,7 +47,7 @@ test: unit vm-test fuzz ## Run every test with the race detector, those that nee
 
 unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
-	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd clickhouse-server:clickhouse-server
+	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd clickhouse-server:clickhouse-server
 	$(GO) test -p $(PACKAGES) -timeout 20m -race ./...
 	$(GO) test -p $(PACKAGES) -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(PLAIN) # vetted above
 

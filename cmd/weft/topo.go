@@ -17,12 +17,12 @@ import (
 func (a *app) topoCommand() *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "topo",
-		Short: "Generate, show, check and convert topologies",
-		Long: `Generate, show, check and convert topologies.
+		Short: "Generate, discover, show, check and convert topologies",
+		Long: `Generate, discover, show, check and convert topologies.
 
 A topology is a file: Weft YAML or JSON, an HPCC simulator topology, one of the
 htsim simulators (.topo), or a containerlab lab (.clab.yml). The format is detected by name and content.`,
-	}, a.topoGenCommand(), a.topoShowCommand(), a.topoCheckCommand(), a.topoConvertCommand())
+	}, a.topoGenCommand(), a.topoShowCommand(), a.topoCheckCommand(), a.topoConvertCommand(), a.topoDiscoverCommand())
 }
 
 func (a *app) topoGenCommand() *cobra.Command {
