@@ -51,11 +51,19 @@ func (c *Controller) IngestFlowRecord(now model.Time, r *portstat.FlowRecord) {
 		path := c.recordHops.take(1)
 		path[0] = record.FlowHop{Switch: c.nodeName(r.Node), Packets: r.Packets}
 		c.batch.Flows = append(c.batch.Flows, record.FlowSlot{
-			Time: c.wallTime(r.From), Slot: max(r.Interval(), shortestRecord), Flow: r.Flow, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Sampling == 1,
+			Time: c.wallTime(r.From), Slot: max(r.Interval(), shortestRecord), Flow: r.Flow, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Sampling == 1, Samples: samplesOf(r),
 			Src: c.hostName(r.Flow.Src), Dst: c.hostName(r.Flow.Dst), Path: path,
 		})
 	})
 	c.liveness.markAlive(now, FlowRecord, r.Node)
+}
+
+// samplesOf returns how many packets an exporter that samples has counted; 0: it counts all.
+func samplesOf(r *portstat.FlowRecord) uint64 {
+	if r.Sampling <= 1 {
+		return 0
+	}
+	return max(1, r.Packets/uint64(r.Sampling))
 }
 
 // shortestRecord is the time of a flow of one packet, whose record begins when it ends.
@@ -80,7 +88,7 @@ func (c *Controller) recordSampledFlows(now model.Time) {
 			path[k] = record.FlowHop{Switch: c.nodeName(f.Hops[k].Switch), Packets: f.Hops[k].Packets}
 		}
 		c.batch.Flows = append(c.batch.Flows, record.FlowSlot{
-			Time: start, Slot: length, Flow: f.Key, Packets: f.Packets, Bytes: f.Bytes,
+			Time: start, Slot: length, Flow: f.Key, Packets: f.Packets, Bytes: f.Bytes, Samples: uint64(f.Samples),
 			Src: c.hostName(f.Key.Src), Dst: c.hostName(f.Key.Dst), Path: path,
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
@@ -183,15 +184,19 @@ func printFlowRows(w io.Writer, list []api.Flow) error {
 	for i := range list {
 		f := &list[i]
 		t.row(f.Flow, dash(endpoints(f.FlowRef)), f.Packets, model.FormatBytes(model.Bytes(f.Bytes)),
-			model.FormatRate(model.Rate(f.RateBps)), f.LostPackets, pathText(f.Path), exactness(f.Exact))
+			model.FormatRate(model.Rate(f.RateBps)), f.LostPackets, pathText(f.Path), exactness(f.Exact, f.Samples))
 	}
 	return t.print(w)
 }
 
-// exactness formats whether counts were decoded to the last packet.
-func exactness(exact bool) string {
-	if exact {
+// exactness formats whether counts were decoded to the last packet, or else their error at
+// 95 % confidence, where they are from packet samples.
+func exactness(exact bool, samples uint64) string {
+	switch {
+	case exact:
 		return "exact"
+	case samples > 0:
+		return fmt.Sprintf("±%.0f %%", 100*record.SampledError(samples))
 	}
 	return "estimated"
 }
@@ -301,7 +306,7 @@ func printFlowSlots(w io.Writer, t *target, list []api.FlowPoint) error {
 		for _, h := range p.Path {
 			hops = append(hops, fmt.Sprintf("%s(%d)", h.Switch, h.Packets))
 		}
-		rows.row(t.clock(p.Time), p.Packets, model.FormatBytes(model.Bytes(p.Bytes)), exactness(p.Exact),
+		rows.row(t.clock(p.Time), p.Packets, model.FormatBytes(model.Bytes(p.Bytes)), exactness(p.Exact, p.Samples),
 			pathText(hops))
 	}
 	return rows.print(w)

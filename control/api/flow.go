@@ -20,6 +20,8 @@ type Flow struct {
 	RateBps     float64   `json:"rate_bps" doc:"Mean rate from first to last"`
 	LostPackets uint64    `json:"lost_packets"`
 	Exact       bool      `json:"exact" doc:"All counters were decoded exactly, not estimated"`
+	Samples     uint64    `json:"samples,omitempty" doc:"Packet samples that the counters are estimated from; absent: they are not from samples"`
+	Error       float64   `json:"error,omitempty" doc:"Relative error of packets and bytes at 95 % confidence, where they are from samples"`
 	Path        []string  `json:"path" doc:"Switches of the newest slot, in path order"`
 }
 
@@ -79,6 +81,7 @@ type FlowPoint struct {
 	Packets uint64         `json:"packets"`
 	Bytes   uint64         `json:"bytes"`
 	Exact   bool           `json:"exact"`
+	Samples uint64         `json:"samples,omitempty" doc:"Packet samples that the counters are estimated from"`
 	Path    []FlowPointHop `json:"path" doc:"Switches of the slot, in path order"`
 }
 
@@ -164,7 +167,7 @@ func newFlow(r *record.FlowSum) Flow {
 	return Flow{
 		FlowRef: FlowRef{Flow: r.Flow, Src: r.Src, Dst: r.Dst}, First: r.First, Last: r.Last,
 		Slots: int(r.Slots), Packets: r.Packets, Bytes: r.Bytes, RateBps: r.Rate(), LostPackets: r.Lost, Exact: r.Exact,
-		Path: append([]string{}, r.Path...),
+		Samples: r.Samples, Error: record.SampledError(r.Samples), Path: append([]string{}, r.Path...),
 	}
 }
 
@@ -202,6 +205,8 @@ func (m *flowSums) addSlot(r *record.FlowSlot) {
 	f.Packets += r.Packets
 	f.Bytes += r.Bytes
 	f.Exact = f.Exact && r.Exact
+	f.Samples += r.Samples
+	f.Error = record.SampledError(f.Samples)
 }
 
 // switchNames returns the switches of a path.

@@ -61,7 +61,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 
 func newFlowPoint(r *record.FlowSlot) FlowPoint {
 	p := FlowPoint{
-		Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact,
+		Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact, Samples: r.Samples,
 		Path: make([]FlowPointHop, 0, len(r.Path)),
 	}
 	for _, h := range r.Path {

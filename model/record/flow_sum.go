@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type FlowSum struct {
 	Bytes       uint64
 	Lost        uint64   // packets
 	Exact       bool     // all counts were decoded, none estimated
+	Samples     uint64   // of packets, that the counts are estimated from; 0: none
 	Path        []string // switches of the newest slot
 	// Switches are those of all slots, Hops is the length of the longest path, Paths
 	// the number of different paths.
@@ -42,6 +44,15 @@ func (s *FlowSum) LostShare() float64 {
 		return 0
 	}
 	return min(1, float64(s.Lost)/float64(s.Packets))
+}
+
+// SampledError is the relative error of an estimate from packet samples at 95 %
+// confidence: 1.96 standard deviations of a Poisson count. Without samples it is 0.
+func SampledError(samples uint64) float64 {
+	if samples == 0 {
+		return 0
+	}
+	return 1.96 / math.Sqrt(float64(samples))
 }
 
 // FlowSumQuery asks for the flows of a range in the order of a sum, the largest first.

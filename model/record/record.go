@@ -24,6 +24,9 @@ type FlowSlot struct {
 	Packets uint64        `json:"packets"` // maximum over the switches
 	Bytes   uint64        `json:"bytes"`
 	Exact   bool          `json:"exact"` // all counts were decoded, none estimated
+	// Samples is how many packet samples the counts are estimated from; 0: they are not
+	// from samples.
+	Samples uint64 `json:"samples,omitempty"`
 	// Partial says that other flows of the slot are only in sums: see docs/store.md.
 	Partial bool      `json:"partial,omitempty"`
 	Path    []FlowHop `json:"path"`

@@ -97,7 +97,7 @@ func (f *flowRange) readCoverage(ctx context.Context) error {
 
 // sumColumns are the sums of a flow.
 var sumColumns = `flow, src_host, dst_host, min(time) AS begin, max(time + slot_ns) AS end, count() AS slots, ` +
-	saturated("packets") + ` AS all_packets, ` + saturated("bytes") + ` AS all_bytes, min(exact) AS all_exact, argMax(path, time) AS last_path,
+	saturated("packets") + ` AS all_packets, ` + saturated("bytes") + ` AS all_bytes, min(exact) AS all_exact, ` + saturated("samples") + ` AS all_samples, argMax(path, time) AS last_path,
 	groupUniqArrayArray(path) AS switches, max(length(path)) AS hops, uniqExact(arrayStringConcat(path, '\x00')) AS paths`
 
 // sums reads flows; order is SQL, or empty.
@@ -121,7 +121,7 @@ func (f *flowRange) sums(ctx context.Context, order string, skip, limit int) (li
 		var begin, end int64
 		var exact uint8
 		var hops, paths uint64
-		if err := rows.Scan(&flow, &r.Src, &r.Dst, &begin, &end, &r.Slots, &r.Packets, &r.Bytes, &exact, &r.Path, &r.Switches, &hops, &paths); err != nil {
+		if err := rows.Scan(&flow, &r.Src, &r.Dst, &begin, &end, &r.Slots, &r.Packets, &r.Bytes, &exact, &r.Samples, &r.Path, &r.Switches, &hops, &paths); err != nil {
 			return nil, err
 		}
 		r.First, r.Last, r.Exact, r.Hops, r.Paths, r.Lost = instant(begin), instant(end), exact != 0, int(hops), int(paths), f.lost[flow]

@@ -23,10 +23,14 @@ const (
 type migration struct {
 	name       string
 	statements []string
+	columns    []newColumn // added after the statements
 }
 
+// newColumn is a column that older databases lack.
+type newColumn struct{ table, name, definition string }
+
 var migrations = []migration{
-	{"records and rollups", []string{
+	{name: "records and rollups", statements: []string{
 		`CREATE TABLE IF NOT EXISTS flows (time Int64, seq Int64, slot_ns Int64, ` + flowKey + `, src_host String, dst_host String,
 			packets UInt64, bytes UInt64, exact UInt8, partial UInt8, path Array(String), path_packets Array(UInt64))` + ordered,
 		`CREATE TABLE IF NOT EXISTS losses (time Int64, seq Int64, ` + flowKey + `, from_node String, to_node String,
@@ -51,6 +55,7 @@ var migrations = []migration{
 		`CREATE TABLE IF NOT EXISTS weft_removed (kind String, time Int64, seq Int64) ENGINE = MergeTree ORDER BY kind`,
 		`CREATE TABLE IF NOT EXISTS weft_key (key String) ENGINE = MergeTree ORDER BY key`,
 	}},
+	{name: "samples of flows", columns: []newColumn{{"flows", "samples", "UInt64 DEFAULT 0"}}},
 }
 
 // A rollup has other names of columns than what it sums: ClickHouse would confuse them.
@@ -125,12 +130,38 @@ func (s *Store) migrate(ctx context.Context, steps []migration) error {
 				return fmt.Errorf("migrate to schema %d (%s): %w", i+1, steps[i].name, err)
 			}
 		}
+		for _, c := range steps[i].columns {
+			if err := s.addColumn(ctx, c); err != nil {
+				return fmt.Errorf("migrate to schema %d (%s): %w", i+1, steps[i].name, err)
+			}
+		}
 		done := fmt.Sprintf(`INSERT INTO %s (version, name, applied) SELECT %d, %s, now()`, s.table("weft_migrations"), i+1, quote(steps[i].name))
 		if err := s.conn.Exec(ctx, done); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addColumn adds a column that is not there. Servers of Debian know no IF NOT EXISTS here, and
+// another process may do it at the same time: the column is looked for again after an error.
+func (s *Store) addColumn(ctx context.Context, c newColumn) error {
+	there := func() (n uint64, err error) {
+		err = s.conn.QueryRow(ctx, fmt.Sprintf(`SELECT count() FROM system.columns WHERE database = %s AND table = %s AND name = %s`,
+			quote(s.cfg.Database), quote(c.table), quote(c.name))).Scan(&n)
+		return n, err
+	}
+	if n, err := there(); err != nil || n > 0 {
+		return err
+	}
+	err := s.conn.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ADD COLUMN %s %s`, s.table(c.table), c.name, c.definition))
+	if err == nil {
+		return nil
+	}
+	if n, again := there(); again == nil && n > 0 {
+		return nil
+	}
+	return err
 }
 
 // ErrNewer is wrapped if a newer version of Weft made the database.

@@ -95,6 +95,7 @@ var flowTable = table[record.FlowSlot]{
 		columnOf("packets", func(r *record.FlowSlot) uint64 { return r.Packets }),
 		columnOf("bytes", func(r *record.FlowSlot) uint64 { return r.Bytes }),
 		columnOf("exact", func(r *record.FlowSlot) uint8 { return truth(r.Exact) }),
+		columnOf("samples", func(r *record.FlowSlot) uint64 { return r.Samples }),
 		columnOf("partial", func(r *record.FlowSlot) uint8 { return truth(r.Partial) }),
 		columnOf("path", func(r *record.FlowSlot) []string {
 			names := make([]string, len(r.Path))
@@ -111,14 +112,14 @@ var flowTable = table[record.FlowSlot]{
 			return packets
 		}),
 	}),
-	selected: `slot_ns, flow, src_host, dst_host, packets, bytes, exact, partial, path, path_packets`,
+	selected: `slot_ns, flow, src_host, dst_host, packets, bytes, exact, samples, partial, path, path_packets`,
 	scan: func(rows driver.Rows, r *record.FlowSlot, at *position) error {
 		var slot int64
 		var flow string
 		var exact, partial uint8
 		var path []string
 		var packets []uint64
-		if err := rows.Scan(&at.time, &at.seq, &slot, &flow, &r.Src, &r.Dst, &r.Packets, &r.Bytes, &exact, &partial, &path, &packets); err != nil {
+		if err := rows.Scan(&at.time, &at.seq, &slot, &flow, &r.Src, &r.Dst, &r.Packets, &r.Bytes, &exact, &r.Samples, &partial, &path, &packets); err != nil {
 			return err
 		}
 		if len(path) != len(packets) {

@@ -147,6 +147,7 @@ func (s *flowRows) sum() {
 		s.Slots++
 		s.Packets, s.Bytes = capped(s.Packets, r.Packets), capped(s.Bytes, r.Bytes)
 		s.Exact = s.Exact && r.Exact
+		s.Samples = capped(s.Samples, r.Samples)
 		s.Hops = max(s.Hops, len(names))
 	}
 	s.Paths = len(paths)

@@ -60,7 +60,7 @@ func span(t *rapid.T, name string) time.Duration {
 var flowSlots = rapid.Custom(func(t *rapid.T) record.FlowSlot {
 	return record.FlowSlot{
 		Time: times.Draw(t, "time"), Slot: span(t, "slot"), Flow: flows.Draw(t, "flow"), Src: names.Draw(t, "src"), Dst: names.Draw(t, "dst"),
-		Packets: count(t, "packets"), Bytes: count(t, "bytes"), Exact: rapid.Bool().Draw(t, "exact"), Partial: rapid.Bool().Draw(t, "partial"),
+		Packets: count(t, "packets"), Bytes: count(t, "bytes"), Exact: rapid.Bool().Draw(t, "exact"), Samples: count(t, "samples"), Partial: rapid.Bool().Draw(t, "partial"),
 		Path: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) record.FlowHop {
 			return record.FlowHop{Switch: names.Draw(t, "switch"), Packets: count(t, "packets")}
 		}), 0, 4).Draw(t, "path"),

@@ -16,12 +16,13 @@ import (
 
 // damagedFile reads what can be read of a file. It changes nothing.
 type damagedFile struct {
-	db      *sql.DB
-	path    string
-	prefix  *logPrefix // with a damaged log
-	until   time.Time  // when it was set aside
-	selects map[store.Kind]string
-	texts   *flowTexts // of a file that has flows as numbers
+	db          *sql.DB
+	path        string
+	prefix      *logPrefix // with a damaged log
+	until       time.Time  // when it was set aside
+	selects     map[store.Kind]string
+	texts       *flowTexts // of a file that has flows as numbers
+	flowColumns string     // of flow_rows, as a numberedRow reads them
 }
 
 // openDamaged opens a file for reading, with the readable part of its log.

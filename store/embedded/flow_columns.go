@@ -50,12 +50,12 @@ func (b *flowBatch) reset() {
 // add adds a record.
 func (b *flowBatch) add(r *record.FlowSlot, seq, flow, path int64) {
 	less, fits := hopLess(r)
-	if !fits {
+	if !fits || r.Samples > 0 { // hops of samples rarely fit
 		packets := make([]any, len(r.Path))
 		for i := range r.Path {
 			packets[i] = r.Path[i].Packets
 		}
-		b.lists = append(b.lists, []driver.Value{r.Time.UTC(), seq, flow, path, r.Packets, r.Bytes, uint64(0), packets})
+		b.lists = append(b.lists, []driver.Value{r.Time.UTC(), seq, flow, path, r.Packets, r.Bytes, uint64(0), packets, r.Samples})
 		return
 	}
 	b.times, b.seqs = append(b.times, r.Time.UnixNano()), append(b.seqs, seq)

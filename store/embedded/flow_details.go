@@ -15,6 +15,7 @@ import (
 type pathSum struct {
 	flow, path            int64
 	slots, packets, bytes uint64
+	samples               uint64
 	first                 time.Time
 	last                  recent.Position // its newest row
 	lastPackets           uint64
@@ -55,7 +56,7 @@ SELECT cid, path_id, %s FROM flow_rows JOIN ids ON ids.id = flow_id WHERE %s AND
 }
 
 // pathSumColumns are the columns of a pathSum after flow and path.
-var pathSumColumns = `count(*), ` + sumOf(`packets`) + `, ` + sumOf(`bytes`) + `, min(time), max(time), max_by(seq, time), max_by(packets, time)`
+var pathSumColumns = `count(*), ` + sumOf(`packets`) + `, ` + sumOf(`bytes`) + `, min(time), max(time), max_by(seq, time), max_by(packets, time), ` + sumOf(`samples`)
 
 // readPathSums reads sums, and the texts of their flows and paths.
 func (w *flowWalk) readPathSums(ctx context.Context, query string, args []any) (list []pathSum, of *flowTexts, err error) {
@@ -63,7 +64,7 @@ func (w *flowWalk) readPathSums(ctx context.Context, query string, args []any) (
 	err = w.queryRows(ctx, query, args, func(rows *sql.Rows) error {
 		var p pathSum
 		var last time.Time
-		if err := rows.Scan(&p.flow, &p.path, &p.slots, &p.packets, &p.bytes, &p.first, &last, &p.last.Seq, &p.lastPackets); err != nil {
+		if err := rows.Scan(&p.flow, &p.path, &p.slots, &p.packets, &p.bytes, &p.first, &last, &p.last.Seq, &p.lastPackets, &p.samples); err != nil {
 			return err
 		}
 		p.last.Time = last.UnixNano()
@@ -102,6 +103,7 @@ func newFlowSum(f *numberedFlow, paths []pathSum, lost uint64) record.FlowSum {
 		s.Slots += p.slots
 		s.Packets, s.Bytes = addCapped(s.Packets, p.packets), addCapped(s.Bytes, p.bytes)
 		s.Exact = s.Exact && p.exact
+		s.Samples = addCapped(s.Samples, p.samples)
 		if p.first.Before(s.First) {
 			s.First = p.first
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
@@ -17,18 +18,27 @@ func (f *damagedFile) findFlowTexts(ctx context.Context) error {
 		f.close()
 		return err
 	}
-	if there > 0 {
-		texts := newFlowTexts()
-		f.texts = &texts
+	if there == 0 {
+		return nil
 	}
-	return nil
+	texts := newFlowTexts()
+	f.texts = &texts
+	// Up to schema 6 rows have no samples.
+	err = f.db.QueryRowContext(ctx, `SELECT count(*) FROM duckdb_columns() WHERE table_name = ? AND column_name = 'samples'`, flowRows).Scan(&there)
+	if f.flowColumns = numberedColumns; there == 0 {
+		f.flowColumns = strings.TrimSuffix(numberedColumns, "samples") + "0::UBIGINT"
+	}
+	if err != nil {
+		f.close()
+	}
+	return err
 }
 
 // readFlows is read for flows that are stored as numbers.
 func (f *damagedFile) readFlows(ctx context.Context, from, to int64) (*chunk, error) {
 	var list []numberedRow
 	c := &chunk{kind: store.Flows, next: to, bounds: emptyBounds, until: f.until}
-	query := fmt.Sprintf(`SELECT %s FROM flow_rows WHERE rowid >= %d AND rowid < %d`, numberedColumns, from, to)
+	query := fmt.Sprintf(`SELECT %s FROM flow_rows WHERE rowid >= %d AND rowid < %d`, f.flowColumns, from, to)
 	err := f.each(ctx, query, func(rows *sql.Rows) error {
 		var n numberedRow
 		if err := n.scan(rows); err != nil {

@@ -38,6 +38,17 @@ CREATE VIEW flows AS SELECT r.time, r.seq, p.slot_ns, k.flow, k.src, k.dst, k.sp
 	coalesce(r.hop_packets, list_transform(p.path, lambda s, i: r.packets - ((r.hop_less >> (8 * (i - 1))::UBIGINT) & 255)))::UBIGINT[] AS path_packets
 	FROM flow_rows r JOIN flow_keys k ON k.id = r.flow_id JOIN flow_paths p ON p.id = r.path_id;`
 
+// flowSamples adds how many packet samples a flow was estimated from. Only rows with
+// their own list of hops have any: hops of samples rarely fit into hop_less.
+const flowSamples = `
+ALTER TABLE flow_rows ADD COLUMN samples UBIGINT DEFAULT 0;
+DROP VIEW flows;
+CREATE VIEW flows AS SELECT r.time, r.seq, p.slot_ns, k.flow, k.src, k.dst, k.sport, k.dport, k.proto,
+	k.src_host, k.dst_host, r.packets, r.bytes, p.exact, p.path,
+	coalesce(r.hop_packets, list_transform(p.path, lambda s, i: r.packets - ((r.hop_less >> (8 * (i - 1))::UBIGINT) & 255)))::UBIGINT[] AS path_packets,
+	r.samples
+	FROM flow_rows r JOIN flow_keys k ON k.id = r.flow_id JOIN flow_paths p ON p.id = r.path_id;`
+
 // Tables of flows.
 const (
 	flowRows  = "flow_rows"

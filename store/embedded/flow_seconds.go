@@ -66,6 +66,7 @@ type secondRow struct {
 	flow           *summedFlow
 	path           *numberedPath
 	packets, bytes uint64
+	samples        uint64
 	lastSeq        int64
 	lastPackets    uint64
 	first, last    uint32 // nanoseconds in the second
@@ -89,7 +90,7 @@ type secondRecord struct {
 
 // About the sizes in memory, in bytes.
 const (
-	secondRowSize  = 64
+	secondRowSize  = 72
 	secondLossSize = 120
 	summedFlowSize = 320
 )
@@ -127,7 +128,7 @@ func (s *flowSeconds) addBatch(b *record.Batch, paths []*numberedPath, seq int64
 		f := s.flow(r, &next)
 		in := uint32(at - begin)
 		s.records = append(s.records, secondRecord{begin, at, seq, secondRow{
-			flow: f, path: paths[i], packets: r.Packets, bytes: r.Bytes, lastSeq: seq, lastPackets: r.Packets, first: in, last: in, slots: 1,
+			flow: f, path: paths[i], packets: r.Packets, bytes: r.Bytes, lastSeq: seq, lastPackets: r.Packets, samples: r.Samples, first: in, last: in, slots: 1,
 		}})
 	}
 	for i := range b.Losses {
@@ -244,6 +245,7 @@ func (r *secondRow) compare(o *secondRow) int {
 // add adds a later record.
 func (r *secondRow) add(o *secondRow) {
 	r.packets, r.bytes, r.slots = addCapped(r.packets, o.packets), addCapped(r.bytes, o.bytes), r.slots+o.slots
+	r.samples = addCapped(r.samples, o.samples)
 	r.first = min(r.first, o.first)
 	if o.last >= r.last {
 		r.last, r.lastSeq, r.lastPackets = o.last, o.lastSeq, o.lastPackets

@@ -309,7 +309,7 @@ func (t *flowTally) details(list []*flowAcc) []record.FlowSum {
 
 func (r *secondRow) pathSum(begin int64) pathSum {
 	return pathSum{
-		path: r.path.id, slots: uint64(r.slots), packets: r.packets, bytes: r.bytes, first: time.Unix(0, begin+int64(r.first)).UTC(),
+		path: r.path.id, slots: uint64(r.slots), packets: r.packets, bytes: r.bytes, samples: r.samples, first: time.Unix(0, begin+int64(r.first)).UTC(),
 		last: recent.Position{Time: begin + int64(r.last), Seq: r.lastSeq}, lastPackets: r.lastPackets,
 		switches: r.path.switches, exact: r.path.exact, slot: time.Duration(r.path.slot),
 	}
@@ -321,6 +321,7 @@ func addPath(list []pathSum, p pathSum) []pathSum {
 		if o := &list[i]; o.path == p.path {
 			o.slots += p.slots
 			o.packets, o.bytes = addCapped(o.packets, p.packets), addCapped(o.bytes, p.bytes)
+			o.samples = addCapped(o.samples, p.samples)
 			if p.first.Before(o.first) {
 				o.first = p.first
 			}

@@ -23,11 +23,11 @@ type numberedRow struct {
 	list       []any // hop_packets; nil: less applies
 }
 
-const numberedColumns = `time, seq, flow_id, path_id, packets, bytes, hop_less, hop_packets`
+const numberedColumns = `time, seq, flow_id, path_id, packets, bytes, hop_less, hop_packets, samples`
 
 func (n *numberedRow) scan(rows *sql.Rows) error {
 	var list any
-	err := rows.Scan(&n.at.time, &n.at.seq, &n.flow, &n.path, &n.record.Packets, &n.record.Bytes, &n.less, &list)
+	err := rows.Scan(&n.at.time, &n.at.seq, &n.flow, &n.path, &n.record.Packets, &n.record.Bytes, &n.less, &list, &n.record.Samples)
 	if err != nil || list == nil {
 		return err
 	}

@@ -103,6 +103,7 @@ CREATE TABLE weft_salvage (
 	next BIGINT NOT NULL, salvaged UBIGINT NOT NULL, lost UBIGINT NOT NULL, done BOOLEAN NOT NULL);`},
 	{"flows as numbers", flowColumns},
 	{"actions of operators", incidentActions},
+	{"samples of flows", flowSamples},
 }
 
 // migrationsTable distinguishes our files from others.
