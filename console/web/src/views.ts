@@ -19,5 +19,6 @@ export const views: View[] = [
   { name: 'probes', title: 'Probes', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },
   { name: 'counters', title: 'Counters', key: 'c', icon: 'M3 17h14M5 14V9M10 14V4M15 14v-7', load: () => import('./views/Counters.svelte') },
   { name: 'slow-flows', title: 'Slow flows', key: 's', icon: 'M10 3a7 7 0 1 0 .1 0M10 6v4l3 2', load: () => import('./views/SlowFlows.svelte') },
+  { name: 'sources', title: 'Sources', key: 'o', icon: 'M4 6h5M4 10h5M4 14h5M9 6l4 4M9 10h7M9 14l4-4', load: () => import('./views/Sources.svelte') },
   { name: 'health', title: 'Health', key: 'h', icon: 'M2 11h4l2-6 4 10 2-4h4', load: () => import('./views/Health.svelte') },
 ];

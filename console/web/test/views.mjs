@@ -35,7 +35,7 @@ await first.context().close();
 show(page);
 
 // Every view, by its shortcut.
-for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['h', 'Health'], ['m', 'Fabric map']]) {
+for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['o', 'Sources'], ['h', 'Health'], ['m', 'Fabric map']]) {
   await page.keyboard.press('g');
   await page.keyboard.press(key);
   await page.getByRole('heading', { level: 1, name: title }).waitFor();
@@ -62,6 +62,13 @@ await page.getByRole('complementary').getByRole('link', { name: 'Ethernet0', exa
 await drawing(page.getByRole('figure', { name: /^Queue/ }), 'a chart', '>Queue<');
 await accessible(page, 'panel of a port');
 check('panels');
+
+// Sources: every switch with its kinds of reports, and rates as soon as there are two answers.
+await page.goto(base + '#/sources');
+await page.getByRole('row').filter({ hasText: /^\s*tor2\s*flowset.*\/s.*ago\s*ok\s*$/ }).waitFor();
+const sources = JSON.parse(await saved(page.locator('.view'), 'JSON'));
+assert.equal(new Set(sources.map((r) => r.switch)).size, 20, 'switches that report');
+check('sources');
 
 // A report of an unknown flow is refused; a tenant shows what reports look like.
 await page.goto(base + '#/slow-flows');

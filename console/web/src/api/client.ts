@@ -30,6 +30,7 @@ export type Fault = Schemas['Fault'];
 export type FaultKind = Schemas['FaultKind'];
 export type FaultRequest = Schemas['FaultRequest'];
 export type Health = Schemas['Health'];
+export type ReportAge = Schemas['ReportAge'];
 export type Stage = Schemas['Stage'];
 export type Probe = Schemas['Probe'];
 export type ProbeRequest = Schemas['ProbeRequest'];

@@ -1152,6 +1152,11 @@ export interface components {
             bytes: number;
             /** @description Destination host; absent if outside the fabric */
             dst?: string;
+            /**
+             * Format: double
+             * @description Relative error of packets and bytes at 95 % confidence, where they are from samples
+             */
+            error?: number;
             /** @description All counters were decoded exactly, not estimated */
             exact: boolean;
             /**
@@ -1179,6 +1184,11 @@ export interface components {
             rate_bps: number;
             /**
              * Format: int64
+             * @description Packet samples that the counters are estimated from; absent: they are not from samples
+             */
+            samples?: number;
+            /**
+             * Format: int64
              * @description Slots with packets
              */
             slots: number;
@@ -1194,6 +1204,11 @@ export interface components {
             diagnoses: components["schemas"]["Diagnosis"][];
             /** @description Destination host; absent if outside the fabric */
             dst?: string;
+            /**
+             * Format: double
+             * @description Relative error of packets and bytes at 95 % confidence, where they are from samples
+             */
+            error?: number;
             /** @description All counters were decoded exactly, not estimated */
             exact: boolean;
             /**
@@ -1223,6 +1238,11 @@ export interface components {
              * @description Mean rate from first to last
              */
             rate_bps: number;
+            /**
+             * Format: int64
+             * @description Packet samples that the counters are estimated from; absent: they are not from samples
+             */
+            samples?: number;
             /** @description Oldest first */
             series: components["schemas"]["FlowPoint"][];
             /**
@@ -1384,6 +1404,11 @@ export interface components {
             packets: number;
             /** @description Switches of the slot, in path order */
             path: components["schemas"]["FlowPointHop"][];
+            /**
+             * Format: int64
+             * @description Packet samples that the counters are estimated from
+             */
+            samples?: number;
             /** Format: int64 */
             slot_ns: number;
             /** Format: date-time */
