@@ -32,6 +32,7 @@ type cellStore interface {
 	markMissing(cells, filter bitmap)
 	// filterTest returns the test for a flow, which keeps no cell alive.
 	filterTest() func(model.FlowKey) bool
+	filterWords() sketch.Filter
 	// occupied counts the cells that hold a flow. Where chunks overlap, it may count more.
 	occupied() int
 }
@@ -135,6 +136,8 @@ func newTable[K sketch.Key](family sketch.Family, l flowset.Layout, cells []cell
 }
 
 func (t *table[K]) filterTest() func(model.FlowKey) bool { return t.membership.mayContain }
+
+func (t *table[K]) filterWords() sketch.Filter { return t.filter }
 
 // mayContain queries the switch's filter for a flow: false proves that no packet
 // of it was counted. Missing bytes of the filter prove nothing.

@@ -75,6 +75,7 @@ type Decoded struct {
 	// MayContain is the switch's flow filter: false proves that the flow was not
 	// counted in this slot. Nil: no filter arrived.
 	MayContain func(model.FlowKey) bool
+	Filter     FilterState // what MayContain asks, for other processes
 }
 
 // Absent reports whether it is proven that the switch saw no packet of a flow in

@@ -70,7 +70,7 @@ func (fs *Flowset) emptyResult() Decoded {
 		Undecoded: fs.Counts.Flows, Unexplained: fs.Counts.Packets,
 		MissingCells: fs.MissingCells, MissingFilter: fs.MissingFilter,
 		Unkeyed: fs.Counts.Unkeyed, Missed: fs.Counts.Missed,
-		MayContain: fs.body.filterTest(),
+		MayContain: fs.body.filterTest(), Filter: FilterState{sketch.Geometry(fs.Geometry), fs.Seed, fs.body.filterWords()},
 	}
 }
 

@@ -287,6 +287,11 @@ func TakeImbalances(parts ...*BalanceDetector) (list []Imbalance) {
 	for _, b := range parts {
 		b.reset()
 	}
+	return sortImbalances(list)
+}
+
+// sortImbalances sorts by ratio, the worst first.
+func sortImbalances(list []Imbalance) []Imbalance {
 	slices.SortFunc(list, func(x, y Imbalance) int {
 		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch),
 			slices.CompareFunc(x.Ports, y.Ports, func(a, b Share) int { return cmp.Compare(a.Port, b.Port) }))
@@ -362,7 +367,7 @@ func (im *Imbalance) mean() float64 {
 // heaviestFlows returns the largest flows of the busiest port, until the rest is
 // no more than the mean.
 func (g *portGroup) heaviestFlows(parts []*BalanceDetector, im *Imbalance) (keys []model.FlowKey) {
-	busiest, mean := im.busiest(), im.mean()
+	busiest := im.busiest()
 	var list []Size
 	for _, b := range parts {
 		for group := range b.groups {
@@ -371,7 +376,13 @@ func (g *portGroup) heaviestFlows(parts []*BalanceDetector, im *Imbalance) (keys
 			}
 		}
 	}
-	rest := float64(busiest.Packets)
+	return heaviest(list, im)
+}
+
+// heaviest returns the largest of the flows of the busiest port, until the rest is no more
+// than the mean.
+func heaviest(list []Size, im *Imbalance) (keys []model.FlowKey) {
+	rest, mean := float64(im.busiest().Packets), im.mean()
 	for _, f := range Largest(list, len(list)) {
 		if rest <= mean {
 			break

@@ -145,7 +145,7 @@ func (b *BurstDetector) ObserveParts(parts ...*HostTraffic) (spikes []Microburst
 		b.sum.add(b.numbers, parts)
 		now = &b.sum
 	}
-	r := parts[0].m.Reports
+	r := parts[0].reports
 	var begun []uint32
 	for _, port := range now.ports {
 		h := b.portHistory(port, r.Slot)
@@ -171,7 +171,7 @@ func (b *BurstDetector) ObserveParts(parts ...*HostTraffic) (spikes []Microburst
 	rhythms = b.trackSenders(r, now)
 	b.last = b.last[:0]
 	for _, p := range parts {
-		b.last = append(b.last, p.m)
+		b.last = append(b.last, p.m) // nil if it is in another process
 	}
 	slices.SortFunc(spikes, func(x, y Microburst) int { return comparePorts(x.Port, y.Port) })
 	slices.SortFunc(rhythms, func(x, y PeriodicSender) int {
@@ -248,6 +248,8 @@ type portFlow struct {
 	bytes, before uint64 // in this slot, and in the one before
 }
 
+func (f *portFlow) growth() float64 { return float64(f.bytes) - float64(f.before) }
+
 // attributeFlows lists the flows of bursts that begin.
 func (b *BurstDetector) attributeFlows(begun []uint32, parts []*HostTraffic) {
 	if len(begun) == 0 {
@@ -258,9 +260,17 @@ func (b *BurstDetector) attributeFlows(begun []uint32, parts []*HostTraffic) {
 		flows[port] = nil
 	}
 	for i, p := range parts {
+		for k := range p.listed {
+			if list, ok := flows[p.listed[k].port]; ok {
+				flows[p.listed[k].port] = append(list, p.listed[k].portFlow)
+			}
+		}
 		m := p.m
+		if m == nil {
+			continue
+		}
 		var last *paths.Map // the same part of the flows
-		if i < len(b.last) && b.last[i].Slot+1 == m.Slot {
+		if i < len(b.last) && b.last[i] != nil && b.last[i].Slot+1 == m.Slot {
 			last = b.last[i]
 		}
 		for n := range m.Flows() {
@@ -299,9 +309,8 @@ func (s *Microburst) attribute(flows []portFlow) {
 		rest += float64(flows[i].bytes)
 	}
 	usual := s.Usual / s.Load * rest
-	growth := func(f *portFlow) float64 { return float64(f.bytes) - float64(f.before) }
 	slices.SortFunc(flows, func(a, b portFlow) int {
-		return cmp.Or(cmp.Compare(growth(&b), growth(&a)), a.key.Compare(b.key))
+		return cmp.Or(cmp.Compare(b.growth(), a.growth()), a.key.Compare(b.key))
 	})
 	for i := range flows {
 		if rest <= usual*(1+1e-9) {

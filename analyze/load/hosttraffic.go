@@ -9,7 +9,10 @@ import (
 // HostTraffic is the bytes that the ports that lead to hosts carried in a slot, in all and
 // from each source. The zero value is empty.
 type HostTraffic struct {
-	m     *paths.Map
+	m       *paths.Map // nil: in another process, and listed has the flows
+	reports *paths.Reports
+	listed  []listedFlow
+
 	ports []uint32 // that carried something
 	bytes []uint64 // by the port's number
 	used  []bool   // by the port's number: it is in ports
@@ -30,7 +33,7 @@ type senderBytes struct {
 // Count counts a map, instead of what was counted before.
 func (t *HostTraffic) Count(ports *paths.Ports, m *paths.Map) {
 	t.reset(ports)
-	t.m = m
+	t.m, t.reports = m, m.Reports
 	for i := range m.Flows() {
 		hops := m.Sightings(i)
 		for k := len(hops) - 1; k >= 0; k-- {

@@ -140,17 +140,15 @@ func (t *Tracker) TakeLinks() []*Link { return TakeLinks(t) }
 // TakeLinks returns the loss map of several trackers, each of which saw a part of the
 // flows, as one that saw all of them would.
 func TakeLinks(trackers ...*Tracker) []*Link {
-	sum := trackers[0].links
-	for _, t := range trackers[1:] {
-		for _, l := range t.links.list {
-			all := sum.find(t.ports, &l.Segment)
-			all.add(l)
-			all.sizes, all.Affected = append(all.sizes, l.sizes...), append(all.Affected, l.Affected...)
-		}
-		t.links.clear()
+	parts := make([][]*Link, len(trackers))
+	for i, t := range trackers {
+		parts[i] = t.TakePartLinks()
 	}
-	list := sum.list
-	trackers[0].links.clear()
+	return MergeLinks(trackers[0].ports, parts...)
+}
+
+// sortLinks sorts links, and what they list, so that they do not depend on the parts.
+func sortLinks(list []*Link) []*Link {
 	for _, l := range list {
 		slices.Sort(l.sizes) // what depends on them must not depend on their order
 		// Flowlets of one flow are all in one part, in the order in which they ended.

@@ -25,9 +25,25 @@ type Slot struct {
 	Spikes  []load.Microburst
 	Rhythms []load.PeriodicSender
 
+	// WindowEnd is set if it was analysed in other processes, which began a new window
+	// after it.
+	WindowEnd bool
+
 	parts []*paths.Map
 	ports *paths.Ports
+
+	remote bool // it was analysed in other processes: listed has its flows
+	listed []listedFlow
 }
+
+// listedFlow is a flow, and the place of its first record.
+type listedFlow struct {
+	Flow
+	place uint32
+}
+
+// Remote reports whether the slot was analysed in other processes: it has no maps.
+func (s *Slot) Remote() bool { return s.remote }
 
 // Start returns the start of the slot on a clock without offset.
 func (s *Slot) Start() model.Time { return model.Time(s.Index * int64(s.Length)) }
@@ -43,6 +59,7 @@ func (s *Slot) Parts() []*paths.Map { return s.parts }
 
 // Len returns the number of flows.
 func (s *Slot) Len() (n int) {
+	n = len(s.listed)
 	for _, m := range s.parts {
 		n += m.Flows()
 	}
@@ -76,6 +93,11 @@ func FlowOf(m *paths.Map, flow int) Flow {
 // Decoded. The Flow is valid until the next one.
 func (s *Slot) Flows() iter.Seq[*Flow] {
 	return func(yield func(*Flow) bool) {
+		for i := range s.listed {
+			if !yield(&s.listed[i].Flow) {
+				return
+			}
+		}
 		var f Flow
 		next := make([]int, len(s.parts)) // by part: its flow that was not returned yet
 		for {

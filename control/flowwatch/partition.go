@@ -82,3 +82,10 @@ func (p *partition) track(m *paths.Map, e ends) {
 	p.balance.ObservePart(m, e.balance)
 	p.sizes.ObservePart(m, e.sizes)
 }
+
+// observeAll is track with the limits of this partition alone.
+func (p *partition) observeAll(m *paths.Map) {
+	p.losses = p.loss.Observe(m)
+	p.balance.Observe(m)
+	p.sizes.Observe(m)
+}

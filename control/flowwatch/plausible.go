@@ -11,7 +11,7 @@ import (
 
 // accept refuses flowsets of switches and ports that the fabric does not have, and
 // such with totals that the switch cannot have counted.
-func (w *Watch) accept(h *flowset.Header) error {
+func (w *Decoder) accept(h *flowset.Header) error {
 	if !w.fabric.HasNode(h.Switch) || !w.fabric.Node(h.Switch).Role.IsSwitch() ||
 		h.Scope != 0 && w.fabric.Node(h.Switch).Port(h.Scope) == nil {
 		return flows.ErrUnknown

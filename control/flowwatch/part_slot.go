@@ -1,0 +1,97 @@
+package flowwatch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/internal/fieldcodec"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// PartSlot is what one partition of the flows needs to know of a slot: the records of its
+// flows, and what every switch reported.
+type PartSlot struct {
+	Index     int64
+	Length    time.Duration
+	WindowEnd bool // the last slot of a window: links and groups are taken
+	missing   []flowsetSource
+	sets      []partSet
+}
+
+// partSet is a flowset with the records of one partition.
+type partSet struct {
+	flows.Decoded
+	places []uint32 // of its records among all records of the slot; ascending
+}
+
+// Splitter divides decoded slots for partitions in other processes.
+type Splitter struct {
+	fabric   portCounter
+	parts    int
+	shuffled []shuffle
+}
+
+type portCounter interface{ portsOf(sw model.NodeID) model.PortID }
+
+// NewSplitter makes a splitter for the fabric of a configuration.
+func NewSplitter(cfg *Config, partitions int) *Splitter {
+	return &Splitter{fabric: highestPorts{cfg.Intent.At(0).Fabric()}, parts: partitions}
+}
+
+// Split appends the encoded slot of each partition to one of the buffers.
+func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, buffers [][]byte) {
+	s.shuffled = append(s.shuffled, make([]shuffle, max(len(d.Sets)-len(s.shuffled), 0))...)
+	for i := range d.Sets {
+		s.shuffled[i].sort(&d.Sets[i], s.fabric.portsOf(d.Sets[i].Switch), s.parts)
+	}
+	p := PartSlot{Index: d.Index, Length: length, WindowEnd: windowEnd, missing: d.missing, sets: make([]partSet, len(d.Sets))}
+	for part := range buffers {
+		first := uint32(0)
+		for i := range d.Sets {
+			records, _, places := s.shuffled[i].part(part)
+			p.sets[i].Decoded = d.Sets[i]
+			p.sets[i].Records = records
+			p.sets[i].places = p.sets[i].places[:0]
+			for _, at := range places {
+				p.sets[i].places = append(p.sets[i].places, first+at)
+			}
+			first += uint32(len(d.Sets[i].Records))
+		}
+		c := fieldcodec.NewWriter(buffers[part])
+		p.Code(c)
+		buffers[part] = c.Written()
+	}
+}
+
+// Code codes a slot.
+func (s *PartSlot) Code(c *fieldcodec.Coder) {
+	c.Int64(&s.Index)
+	fieldcodec.Signed(c, &s.Length)
+	if s.Length <= 0 {
+		c.Fail("flowwatch: slot of %v", s.Length)
+	}
+	c.Bool(&s.WindowEnd)
+	fieldcodec.Slice(c, &s.missing, func(m *flowsetSource) {
+		fieldcodec.Unsigned(c, &m.sw)
+		fieldcodec.Unsigned(c, &m.scope)
+		fieldcodec.Unsigned(c, &m.key)
+	})
+	fieldcodec.Slice(c, &s.sets, func(d *partSet) {
+		d.Code(c)
+		i, before := 0, uint32(0)
+		places := d.places
+		fieldcodec.Slice(c, &d.Records, func(r *flows.Record) {
+			step := uint32(0)
+			if !c.Reading() {
+				step = places[i] - before
+			}
+			fieldcodec.Unsigned(c, &step)
+			before += step
+			if c.Reading() {
+				d.places = append(d.places, before)
+			}
+			r.Code(c)
+			i++
+		})
+	})
+}
