@@ -88,6 +88,7 @@ func (c *Controller) newAnalyses() (err error) {
 	var e error
 	c.flows, e = flowwatch.New(c.cfg.Flows)
 	err = errors.Join(err, e)
+	c.windows = c.flows
 	c.ports, e = portwatch.New(c.cfg.Ports, c.devices)
 	err = errors.Join(err, e)
 	c.diagnoser, e = rootcause.New(c.cfg.Causes)

@@ -77,6 +77,8 @@ type Config struct {
 	// LastDiagnosis is the number of the last diagnosis of an earlier controller,
 	// after which numbers continue. That of the last incident is in Incidents.
 	LastDiagnosis uint64
+	// Forward, if not nil, takes what is decoded: nothing is analysed here.
+	Forward Forwarder
 	// Jobs run on the fabric; incidents name the jobs that they affect.
 	Jobs []Job
 }
@@ -144,6 +146,7 @@ type Controller struct {
 	out     Output
 
 	flows      *flowwatch.Watch
+	windows    flowWindows // of flows, or of partitions in other processes
 	ports      *portwatch.Watch
 	traces     *tracewatch.Watch
 	correlator *incident.Correlator
@@ -287,6 +290,9 @@ func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) 
 
 // analyseReport hands a report to the analyses of its kind.
 func (c *Controller) analyseReport(now model.Time, k Kind, list dta.ListID, data []byte) error {
+	if c.cfg.Forward != nil {
+		return c.forwardReport(now, k, list, data)
+	}
 	switch k {
 	case Flowset:
 		err := c.flows.IngestReport(now, data)
@@ -316,6 +322,10 @@ func (c *Controller) SetWallClock(now model.Time) {
 // once per millisecond of the collector's clock, after all pending reports.
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
+	if c.cfg.Forward != nil {
+		c.forwardTick(now)
+		return
+	}
 	c.protect("flow analyses", func() { c.processSlots(c.flows.Tick(now)) })
 	c.protect("port windows", func() { c.ports.Tick(now) })
 	c.protect("port samples", func() { c.samplePorts(now) })
@@ -331,6 +341,10 @@ func (c *Controller) Tick(now model.Time) {
 
 // Flush analyses incomplete data, at the end.
 func (c *Controller) Flush() {
+	if c.cfg.Forward != nil {
+		c.forwardFlush()
+		return
+	}
 	c.protect("flow analyses", func() { c.processSlots(c.flows.Flush(c.now)) })
 	if c.balanceWindow.slots > 0 {
 		c.protect("flow analyses", func() { c.endWindow() }) // too short for evidence

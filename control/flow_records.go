@@ -16,6 +16,10 @@ import (
 func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	var choice flowreduce.Choice
 	at := c.wallTime(s.Start())
+	if s.Remote() {
+		c.remoteFlowRecords(s, at)
+		return
+	}
 	var referred []flowreduce.Flow
 	if s.Len() > c.cfg.Reduction.Keep {
 		referred = c.referredFlows(s)
@@ -36,6 +40,38 @@ func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	for _, f := range choice.Ended {
 		flow := flowwatch.FlowOf(f.Map, f.Number)
 		c.addFlowRecord(&flow, c.wallTime(f.Map.Start()), f.Map.Length, true)
+	}
+}
+
+// remoteFlowRecords adds records of the flows of a slot that other processes analysed: all
+// of them, or the largest and those that its findings refer to.
+func (c *Controller) remoteFlowRecords(s *flowwatch.Slot, at time.Time) {
+	keep := c.cfg.Reduction.Keep
+	if s.Len() <= keep {
+		for f := range s.Flows() {
+			c.addFlowRecord(f, at, s.Length, false)
+		}
+		return
+	}
+	referred := map[model.FlowKey]bool{}
+	for i := range s.Losses {
+		referred[s.Losses[i].Flow] = true
+	}
+	for i := range s.Paths {
+		for _, k := range s.Paths[i].Flows {
+			referred[k] = true
+		}
+	}
+	sizes := make([]uint64, 0, s.Len())
+	for f := range s.Flows() {
+		sizes = append(sizes, f.Bytes)
+	}
+	slices.Sort(sizes)
+	least := sizes[len(sizes)-keep]
+	for f := range s.Flows() {
+		if f.Bytes >= least || referred[*f.Key] {
+			c.addFlowRecord(f, at, s.Length, true)
+		}
 	}
 }
 

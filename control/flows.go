@@ -45,7 +45,8 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.addLossEvidence(s)
 	c.addPauseEvidence(left, s.Start())
 	c.logSlot(s)
-	if c.balanceWindow.addSlot(s); c.balanceWindow.slots >= c.cfg.BalanceSlots {
+	c.balanceWindow.addSlot(s)
+	if ends := c.balanceWindow.slots >= c.cfg.BalanceSlots; s.Remote() && s.WindowEnd || !s.Remote() && ends {
 		c.addImbalanceEvidence(c.endWindow(), s.Start())
 	}
 }
@@ -55,10 +56,10 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 func (c *Controller) endWindow() []load.Imbalance {
 	w := c.balanceWindow
 	c.balanceWindow = balanceWindow{}
-	list := c.flows.TakeImbalances()
+	list := c.windows.TakeImbalances()
 	// Links are logged only: evidence is made of loss events, which come earlier.
-	c.logWindow(w, c.flows.TakeLinks(), list)
-	c.flows.ResetSizes()
+	c.logWindow(w, c.windows.TakeLinks(), list)
+	c.windows.ResetSizes()
 	return list
 }
 

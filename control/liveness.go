@@ -41,6 +41,10 @@ func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
 	if sw, ok := c.cfg.ListPlan.FlowsetOwner(list); ok {
 		c.liveness.markAlive(now, Flowset, sw)
 	}
+	if c.cfg.Forward != nil {
+		c.cfg.Forward.Lost(now, list, false)
+		return
+	}
 	if l := &c.cfg.ListPlan.Mirrors; l.Contains(list) {
 		c.traces.Partition(int(list - l.First)).MirrorsLost(now)
 	}
@@ -48,7 +52,13 @@ func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
 
 // NoteDropped notes that reports were lost before they reached a list: dropped by the
 // kernel, or by a full stream. That a mirror is missing then proves nothing.
-func (c *Controller) NoteDropped(now model.Time) { c.traces.MirrorsLost(now) }
+func (c *Controller) NoteDropped(now model.Time) {
+	if c.cfg.Forward != nil {
+		c.cfg.Forward.Lost(now, 0, true)
+		return
+	}
+	c.traces.MirrorsLost(now)
+}
 
 // lastReport is when a switch sent its last report of any kind; 0: never.
 func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {

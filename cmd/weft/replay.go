@@ -27,6 +27,7 @@ import (
 type replayFlags struct {
 	config   string
 	topology string
+	stream   string
 	store    string
 	spans    []string
 	to       map[source.Kind]*string // destinations, by flag
@@ -65,6 +66,7 @@ Without any of these it prints a summary of the files.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "configuration file of weft serve: topology, INT units, switch addresses")
+	fl.StringVar(&f.stream, "stream", "", "NATS servers of a cluster that analyses the reports: nats://HOST:PORT")
 	fl.StringVar(&f.topology, "topology", "", "topology file, instead of the configuration's")
 	fl.StringVar(&f.store, "store", "", "write records to this DuckDB file or clickhouse:// address (default: none)")
 	fl.StringArrayVar(&f.spans, "span", nil, "SWITCH=FILE of plain packets mirrored by one switch; repeatable")
@@ -97,6 +99,8 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		return usagef("--store %s needs --config or --topology, for the analysis", f.store)
 	case send:
 		return f.send(a, cmd, inputs)
+	case analyse && f.stream != "":
+		return f.forward(cmd, inputs)
 	case analyse:
 		return f.analyse(a, cmd, inputs)
 	}

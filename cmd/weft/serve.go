@@ -58,7 +58,7 @@ func (f *configFlags) load(cmd *cobra.Command) (serve.Config, error) {
 
 func (a *app) serveCommand() *cobra.Command {
 	var f configFlags
-	var check, dump bool
+	var check, dump, members bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Monitor a fabric: receive reports, find faults, serve API and console",
@@ -76,6 +76,9 @@ sizes and routes take effect, and the log names settings that need a restart.
 SIGTERM and SIGINT stop the service after it has analysed and stored what it
 received.
 
+With --role a process does a part of the work: docs/cluster.md. --cluster prints who
+does what.
+
 All sockets listen on loopback by default.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml
   weft serve --config deploy/serve.yaml --check
@@ -86,6 +89,8 @@ All sockets listen on loopback by default.`,
 			switch {
 			case err != nil:
 				return err
+			case members:
+				return printCluster(cmd, a.format, &cfg)
 			case dump:
 				return cfg.Dump(cmd.OutOrStdout())
 			case check:
@@ -95,11 +100,15 @@ All sockets listen on loopback by default.`,
 				}
 				return printPlan(cmd.OutOrStdout(), a.format, plan)
 			}
+			if len(cfg.Roles) > 0 {
+				return runRoles(cmd, cfg)
+			}
 			return runServe(cmd, &f, cfg)
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and its files, print the plan of lists and memory, and exit")
+	cmd.Flags().BoolVar(&members, "cluster", false, "print who holds which part of a cluster's work (stream.url), and exit")
 	cmd.Flags().BoolVar(&dump, "dump", false, "print the effective configuration and exit")
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// highestPorts tells the ports of switches.
+// highestPorts is the ports of switches.
 type highestPorts struct{ *topo.Fabric }
 
 func (f highestPorts) portsOf(sw model.NodeID) model.PortID {

@@ -31,7 +31,9 @@ type Splitter struct {
 	shuffled []shuffle
 }
 
-type portCounter interface{ portsOf(sw model.NodeID) model.PortID }
+type portCounter interface {
+	portsOf(sw model.NodeID) model.PortID
+}
 
 // NewSplitter makes a splitter for the fabric of a configuration.
 func NewSplitter(cfg *Config, partitions int) *Splitter {

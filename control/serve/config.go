@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,21 @@ import (
 // names.
 type Config struct {
 	Topology string // file
+
+	// Roles are what this process does; none: all of it, alone.
+	Roles []string
+	// Stream is how members of a cluster reach each other.
+	Stream struct {
+		URL         string // of NATS servers, or embedded:ADDRESS:PORT
+		Dir         string // of an embedded server's files
+		Partitions  int    // of the flows
+		Member      string // name of this process; empty: host and process number
+		Lease       time.Duration
+		Replicas    int
+		Credentials string
+		Token       string
+		TLSCA       string
+	}
 
 	// Sources are the configurations of all report sources.
 	Sources  map[source.Kind]source.Config
@@ -131,6 +147,7 @@ type Switch struct {
 func DefaultConfig() (c Config) {
 	c.Sources = sources.DefaultConfigs()
 	c.Record = capture.DefaultConfig()
+	c.Stream.Dir, c.Stream.Partitions, c.Stream.Lease, c.Stream.Replicas = "weft-stream", 8, 800*time.Millisecond, 1
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
 	c.Controller.SilentAfter, c.Controller.ReportTimeout = 10*time.Second, 200*time.Millisecond
 	c.Controller.TimeWindow = time.Minute
@@ -158,6 +175,12 @@ func (c *Config) Check() error {
 	switch {
 	case c.Topology == "":
 		return bad("topology", "none, want the topology file of the fabric; weft topo gen writes one")
+	case len(c.Roles) > 0 && c.Stream.URL == "":
+		return bad("role", "%s without stream.url, want nats://HOST:4222 or embedded:127.0.0.1:4222", strings.Join(c.Roles, ","))
+	case c.Stream.Partitions < 1 || c.Stream.Partitions > 512:
+		return bad("stream.partitions", "%d, want 1 to 512", c.Stream.Partitions)
+	case c.Stream.Lease < 200*time.Millisecond:
+		return bad("stream.lease", "%v, want at least 200ms", c.Stream.Lease)
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Controller.SilentAfter <= 0:
@@ -192,6 +215,11 @@ func (c *Config) Check() error {
 		return bad("api.token_file", "given with api.token, want one of them")
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return bad("log.format", "%q, want text or json", c.Log.Format)
+	}
+	for _, r := range c.Roles {
+		if !slices.Contains(Roles, r) {
+			return bad("role", "%q, want %s", r, strings.Join(Roles, ", "))
+		}
 	}
 	if err := c.checkSources(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/livestate"
@@ -44,6 +45,16 @@ type Replay struct {
 // NewReplay makes a replay of recordings of the configuration's fabric, in which
 // there are reports of some kinds. A store may be nil. Close must follow.
 func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, store Store) (r *Replay, err error) {
+	return newReplay(ctx, cfg, kinds, store, nil)
+}
+
+// NewForwardingReplay makes a replay that decodes, and forwards for analyses in other
+// processes.
+func NewForwardingReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, to control.Forwarder) (*Replay, error) {
+	return newReplay(ctx, cfg, kinds, nil, to)
+}
+
+func newReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, store Store, forward control.Forwarder) (r *Replay, err error) {
 	r = &Replay{cfg: cfg.clone(), totals: newTotals()}
 	if r.fabric, err = readFabric(&cfg); err != nil {
 		return nil, err
@@ -74,7 +85,7 @@ func NewReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 		}
 	}
 	c := core.DefaultConfig(r.fabric.controllerConfig(&cfg, last))
-	c.WriteQueue = math.MaxInt32
+	c.WriteQueue, c.Controller.Forward = math.MaxInt32, forward
 	if r.core, err = core.New(c, deps, nil); err != nil {
 		return nil, err
 	}

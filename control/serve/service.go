@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/alerts"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
@@ -37,6 +38,9 @@ type Deps struct {
 	Level   *slog.LevelVar // of the log; nil: it stays
 	// Stream is needed where sources other than DTA are enabled.
 	Stream Stream
+	// Forward takes what is decoded, for analyses in other processes; nil: they are here.
+	// There is neither a store nor an API then.
+	Forward control.Forwarder
 	// Now is this host's wall clock; nil: time.Now.
 	Now func() time.Time
 	// Elapsed is the monotonic clock, from any beginning; nil: this process's.
@@ -73,16 +77,11 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	s.heap = heapLimit(s.memory, shares)
-	last, err := core.ReadLastIDs(ctx, deps.Store)
-	if err != nil {
-		return nil, err
-	}
-	left, err := core.CloseLeftOpen(ctx, deps.Store)
-	if err != nil {
-		return nil, err
-	}
-	if left > 0 {
-		s.log.Info("closed incidents that were open when the controller stopped", "incidents", left)
+	var last core.LastIDs
+	if deps.Forward == nil {
+		if last, err = s.continueStore(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if s.input, err = newSocketInput(ctx, &s.cfg, s.fabric, &s.deps); err != nil {
 		return nil, err
@@ -92,7 +91,10 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	c := core.DefaultConfig(s.fabric.controllerConfig(&cfg, last))
-	c.API, c.WriteQueue, c.StoreLimit = &a, cfg.Store.Queue, cfg.Store.MaxSize
+	c.WriteQueue, c.StoreLimit, c.Controller.Forward = cfg.Store.Queue, cfg.Store.MaxSize, deps.Forward
+	if deps.Forward == nil {
+		c.API = &a
+	}
 	if len(cfg.Alerts.Targets) > 0 {
 		if s.alerts, err = alerts.New(cfg.Alerts, alerts.Deps{Log: deps.Log}); err != nil {
 			return nil, err
@@ -102,18 +104,37 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var records core.Store // not a nil *Store
+	if deps.Store != nil {
+		records = deps.Store
+	}
 	if s.Core, err = core.New(c, core.Deps{
 		Alerts:  s.alerts,
-		Devices: devices, Store: deps.Store, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		Devices: devices, Store: records, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
 		IncidentChange: s.logChange,
 	}, s.input); err != nil {
 		return nil, err
 	}
 	s.input.core = s.Core
+	if deps.Forward != nil {
+		return s, nil
+	}
 	if err = s.Listen(); err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
 	return s, nil
+}
+
+// continueStore closes what an earlier controller left open, and returns its last numbers.
+func (s *Service) continueStore(ctx context.Context) (last core.LastIDs, err error) {
+	if last, err = core.ReadLastIDs(ctx, s.deps.Store); err != nil {
+		return last, err
+	}
+	left, err := core.CloseLeftOpen(ctx, s.deps.Store)
+	if left > 0 {
+		s.log.Info("closed incidents that were open when the controller stopped", "incidents", left)
+	}
+	return last, err
 }
 
 // Reports is where DTA reports are received.

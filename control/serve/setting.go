@@ -35,10 +35,13 @@ func (s *Setting) Env() string { return "WEFT_" + strings.ToUpper(strings.Replac
 // tenants are in the file alone.
 var settings = allSettings()
 
+// topSettings is how many settings are in no section. They come first.
+const topSettings = 2
+
 // allSettings are the settings of the service, with those of the sources after
-// the topology.
+// the topology and the role.
 func allSettings() []Setting {
-	list := slices.Clone(serviceSettings[:1])
+	list := slices.Clone(serviceSettings[:topSettings])
 	for _, src := range sources.All() {
 		for i, one := range src.NewConfig().Settings() {
 			list = append(list, Setting{
@@ -47,11 +50,22 @@ func allSettings() []Setting {
 			})
 		}
 	}
-	return append(list, serviceSettings[1:]...)
+	return append(list, serviceSettings[topSettings:]...)
 }
 
 var serviceSettings = []Setting{
 	{Key: "topology", About: "file of the fabric's topology and intended routes", Reload: true, at: func(c *Config) any { return &c.Topology }},
+	{Key: "role", About: "what this process does in a cluster: decode, analyze, lead, api, comma-separated; empty: everything, alone", at: func(c *Config) any { return &c.Roles }},
+
+	{Key: "stream.url", About: "NATS servers of the cluster, comma-separated, or embedded:ADDRESS:PORT for one in this process", at: func(c *Config) any { return &c.Stream.URL }},
+	{Key: "stream.dir", About: "directory of an embedded NATS server's files", at: func(c *Config) any { return &c.Stream.Dir }},
+	{Key: "stream.partitions", About: "parts of the flows, by their hash, that analyzers share; the same in all members", at: func(c *Config) any { return &c.Stream.Partitions }},
+	{Key: "stream.member", About: "name of this process among the members; empty: host name and process number", at: func(c *Config) any { return &c.Stream.Member }},
+	{Key: "stream.lease", About: "after how long others take the work of a member that died; the same in all members", at: func(c *Config) any { return &c.Stream.Lease }},
+	{Key: "stream.replicas", About: "NATS servers that store each message; the same in all members", at: func(c *Config) any { return &c.Stream.Replicas }},
+	{Key: "stream.credentials", About: "file with the JWT and key of a NATS user; empty: none", at: func(c *Config) any { return &c.Stream.Credentials }},
+	{Key: "stream.token", About: "token of the NATS servers, an embedded one included; empty: none", secret: true, at: func(c *Config) any { return &c.Stream.Token }},
+	{Key: "stream.tls_ca", About: "PEM file of the NATS servers' CA; empty: the system's", at: func(c *Config) any { return &c.Stream.TLSCA }},
 
 	{Key: "record.file", About: "pcapng file that records every received report, for weft replay; empty: none", at: func(c *Config) any { return &c.Record.Path }},
 	{Key: "record.max_size", About: "rotate the file at this size; 0: no limit", at: func(c *Config) any { return &c.Record.MaxSize }},

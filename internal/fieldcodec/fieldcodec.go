@@ -43,6 +43,9 @@ func (c *Coder) Fail(format string, args ...any) {
 // Written returns the buffer with all that was appended.
 func (c *Coder) Written() []byte { return c.b }
 
+// Rest returns the input that was not read.
+func (c *Coder) Rest() []byte { return c.b }
+
 // End fails if input is left.
 func (c *Coder) End() error {
 	if c.err == nil && c.reading && len(c.b) > 0 {

@@ -137,6 +137,17 @@ type Batch struct {
 	Incidents []Incident
 }
 
+// Append appends the records of another batch.
+func (b *Batch) Append(o *Batch) {
+	b.Flows = append(b.Flows, o.Flows...)
+	b.Losses = append(b.Losses, o.Losses...)
+	b.Ports = append(b.Ports, o.Ports...)
+	b.Traces = append(b.Traces, o.Traces...)
+	b.Counters = append(b.Counters, o.Counters...)
+	b.Diagnoses = append(b.Diagnoses, o.Diagnoses...)
+	b.Incidents = append(b.Incidents, o.Incidents...)
+}
+
 // Len returns the number of records.
 func (b *Batch) Len() int {
 	return len(b.Flows) + len(b.Losses) + len(b.Ports) + len(b.Traces) +

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/console"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/cluster"
+	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/stream/member"
+	"github.com/weft-telemetry/weft/stream/nats"
+)
+
+// clusterConn is a process's connection to its cluster.
+type clusterConn struct {
+	conn        *client.Conn
+	broker      *nats.Broker // nil: in other processes
+	flows, lead *nats.Stream
+	leases      *nats.Leases
+	marks       *nats.Marks
+	cfg         *serve.Config
+}
+
+// connectCluster starts the embedded server, if there is one here, and opens the streams.
+func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err error) {
+	c := &clusterConn{cfg: cfg}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	s := &cfg.Stream
+	url := s.URL
+	if address, embedded := strings.CutPrefix(url, "embedded:"); embedded {
+		if c.broker, err = nats.StartBroker(nats.BrokerConfig{Listen: address, Dir: s.Dir, Token: s.Token, MaxStore: 8 * model.GiB}); err != nil {
+			return nil, err
+		}
+		url = c.broker.URL()
+	}
+	if c.conn, err = nats.Connect(nats.Access{URL: url, Credentials: s.Credentials, Token: s.Token, TLSCA: s.TLSCA, Name: memberName(cfg)}); err != nil {
+		return nil, err
+	}
+	flows := nats.DefaultConfig("weft-flows", s.Partitions)
+	flows.Unacknowledged, flows.Replicas, flows.BufferSize = 16*cluster.KeptSlots, s.Replicas, 16*model.MiB
+	if c.flows, err = nats.Open(ctx, c.conn, flows); err != nil {
+		return nil, err
+	}
+	lead := nats.DefaultConfig("weft-lead", 1+s.Partitions)
+	lead.Unacknowledged, lead.Backlog, lead.Replicas, lead.BufferSize = 8192, 32768, s.Replicas, 16*model.MiB
+	if c.lead, err = nats.Open(ctx, c.conn, lead); err != nil {
+		return nil, err
+	}
+	if c.leases, err = nats.OpenLeases(ctx, c.conn, "weft-leases", s.Lease, s.Replicas); err != nil {
+		return nil, err
+	}
+	c.marks, err = nats.OpenMarks(ctx, c.conn, "weft-marks", s.Replicas)
+	return c, err
+}
+
+func (c *clusterConn) streams() cluster.Streams {
+	return cluster.Streams{Flows: c.flows, Lead: c.lead, Partitions: c.cfg.Stream.Partitions}
+}
+
+func (c *clusterConn) close() (err error) {
+	for _, s := range []*nats.Stream{c.flows, c.lead} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if c.broker != nil {
+		err = errors.Join(err, c.broker.Close())
+	}
+	return err
+}
+
+// memberName is the name of this process: letters, digits, - and _.
+func memberName(cfg *serve.Config) string {
+	if cfg.Stream.Member != "" {
+		return cfg.Stream.Member
+	}
+	host, _ := os.Hostname()
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, fmt.Sprintf("%s-%d", host, os.Getpid()))
+}
+
+// runRoles works in the roles of a configuration until a signal ends it.
+func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	log, _ := cfg.Log.Logger(cmd.ErrOrStderr())
+	controller, err := serve.ControllerConfig(&cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	has := func(role string) bool { return slices.Contains(cfg.Roles, role) }
+	if has("decode") || has("receive") {
+		if err := cfg.CheckForward(); err != nil {
+			return usageError{err}
+		}
+	}
+	c, err := connectCluster(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	var store serviceStore
+	if has("lead") || has("api") {
+		if store, err = openServiceStore(ctx, &cfg, log); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+	}
+	var work []func(context.Context) error
+	if has("decode") || has("receive") {
+		run, err := c.decoder(ctx, &controller, log)
+		if err != nil {
+			return err
+		}
+		work = append(work, run)
+	}
+	if has("analyze") {
+		work = append(work, c.member(cluster.FlowGroup, cfg.Stream.Partitions, cluster.NewAnalyzers(&controller, c.streams()).Work))
+	}
+	if has("lead") {
+		l := &cluster.Leader{Config: controller, Streams: c.streams(), Marks: c.marks, Store: store, Log: log}
+		work = append(work, c.member(cluster.LeadGroup, 1, l.Work))
+	}
+	if has("api") {
+		r, err := serve.NewReader(ctx, cfg, serve.Deps{Store: store, Console: console.Files(), Build: readBuildInfo(), Log: log})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "Console and API: http://%s/\n", r.Addr())
+		work = append(work, r.Run)
+	}
+	log.Info("ready", "member", memberName(&cfg), "roles", strings.Join(cfg.Roles, ","), "stream", c.conn.ConnectedUrlRedacted())
+	return runAll(ctx, work)
+}
+
+// runAll runs functions until all have returned; an error of one ends the others.
+func runAll(ctx context.Context, work []func(context.Context) error) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, f := range work {
+		wg.Go(func() {
+			if e := f(ctx); e != nil && !errors.Is(e, context.Canceled) {
+				mu.Lock()
+				err = errors.Join(err, e)
+				mu.Unlock()
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	return err
+}
+
+// member is membership in a group.
+func (c *clusterConn) member(group string, partitions int, work member.Work) func(context.Context) error {
+	return func(ctx context.Context) error {
+		m, err := member.New(member.Config{Group: group, ID: memberName(c.cfg), Partitions: partitions, Interval: c.cfg.Stream.Lease / 4}, c.leases, work)
+		if err != nil {
+			return err
+		}
+		return m.Run(ctx)
+	}
+}
+
+// decoder receives reports and forwards them.
+func (c *clusterConn) decoder(ctx context.Context, controller *control.Config, log *slog.Logger) (func(context.Context) error, error) {
+	s, err := serve.New(ctx, *c.cfg, serve.Deps{Log: log, Forward: cluster.NewPublisher(controller, c.streams(), nil)})
+	if err != nil {
+		return nil, err
+	}
+	log.Info("receiving", "dta", s.Reports())
+	return s.Run, nil
+}
+
+// printCluster prints the members of a cluster and what they hold.
+func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
+	if cfg.Stream.URL == "" || strings.HasPrefix(cfg.Stream.URL, "embedded:") {
+		return usagef("--cluster needs --stream-url nats://HOST:PORT of the cluster")
+	}
+	conn, err := nats.Connect(nats.Access{URL: cfg.Stream.URL, Credentials: cfg.Stream.Credentials, Token: cfg.Stream.Token, TLSCA: cfg.Stream.TLSCA})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	leases, err := nats.OpenLeases(cmd.Context(), conn, "weft-leases", cfg.Stream.Lease, cfg.Stream.Replicas)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Group   string `json:"group"`
+		Member  string `json:"member"`
+		Holding []int  `json:"holding"`
+	}
+	list := []row{}
+	for _, group := range []string{cluster.LeadGroup, cluster.FlowGroup} {
+		g, err := member.Look(cmd.Context(), leases, group)
+		if err != nil {
+			return err
+		}
+		held := map[string][]int{}
+		for _, m := range g.Members {
+			held[m] = []int{}
+		}
+		for p, m := range g.Holders {
+			held[m] = append(held[m], p)
+		}
+		for _, m := range slices.Sorted(maps.Keys(held)) {
+			slices.Sort(held[m])
+			list = append(list, row{group, m, held[m]})
+		}
+	}
+	if format == "json" {
+		return printJSON(cmd.OutOrStdout(), list)
+	}
+	var t table
+	t.row("GROUP", "MEMBER", "HOLDS")
+	for _, r := range list {
+		what := strings.Trim(fmt.Sprint(r.Holding), "[]")
+		switch {
+		case len(r.Holding) == 0:
+			what = "nothing: standby"
+		case r.Group == cluster.LeadGroup:
+			what = "the lead"
+		default:
+			what = "partitions " + what
+		}
+		t.row(r.Group, r.Member, what)
+	}
+	return t.print(cmd.OutOrStdout())
+}
+
+// forward decodes recordings for a cluster, and waits until its leader has stored what
+// follows from them.
+func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err error) {
+	values := map[string]string{"stream.url": f.stream}
+	if f.topology != "" {
+		values["topology"] = f.topology
+	}
+	cfg, err := serve.Source{File: f.config, Env: os.LookupEnv, Flags: values}.Load()
+	if err != nil {
+		return usageError{err}
+	}
+	ctx := cmd.Context()
+	c, err := connectCluster(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	survey, err := capture.Summarize(cfg.Ports(), inputs...)
+	if err != nil {
+		return usageError{err}
+	}
+	controller, err := serve.ControllerConfig(&cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	to := cluster.NewPublisher(&controller, c.streams(), ctx)
+	r, err := serve.NewForwardingReplay(ctx, cfg, survey.Kinds, to)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	in, err := capture.Open(cfg.Ports(), inputs...)
+	if err != nil {
+		return usageError{err}
+	}
+	defer in.Close()
+	if _, err := r.Run(ctx, in); err != nil {
+		return err
+	}
+	run, last := to.Position()
+	for ctx.Err() == nil {
+		data, err := c.marks.Get(ctx, cluster.LeadMark)
+		if err == nil && data != nil {
+			var m cluster.Mark
+			// The last batch is a tick without records after the end.
+			if gob.NewDecoder(bytes.NewReader(data)).Decode(&m) == nil && m.Run == run && m.Batch+1 >= last {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d batches of events are analysed and stored\n", m.Batch)
+				return nil
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/internal/fieldcodec"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// eventKind is what happened at the decoder.
+type eventKind uint8
+
+const (
+	reportEvent eventKind = iota
+	slotEvent
+	countersEvent
+	lostEvent
+	tickEvent
+	flushEvent
+	numEventKinds
+)
+
+// event is one call of control.Forwarder.
+type event struct {
+	kind     eventKind
+	now      model.Time
+	list     dta.ListID
+	data     []byte
+	any      bool     // reports of any list were lost
+	slot     uint64   // its number in the run
+	lost     []uint32 // partitions that did not get the slot
+	counters []control.PortCounters
+}
+
+func (e *event) code(c *fieldcodec.Coder) {
+	fieldcodec.Unsigned(c, &e.kind)
+	fieldcodec.Signed(c, &e.now)
+	switch e.kind {
+	case reportEvent:
+		fieldcodec.Unsigned(c, &e.list)
+		c.Bytes(&e.data)
+	case slotEvent:
+		c.Uint64(&e.slot)
+		fieldcodec.Slice(c, &e.lost, func(p *uint32) { fieldcodec.Unsigned(c, p) })
+	case countersEvent:
+		fieldcodec.Slice(c, &e.counters, func(p *control.PortCounters) {
+			p.Port.Code(c)
+			fieldcodec.Signed(c, &p.At)
+			c.Uint64(&p.Bytes)
+			c.Uint64(&p.Discards)
+			fieldcodec.Signed(c, &p.Paused)
+		})
+	case lostEvent:
+		fieldcodec.Unsigned(c, &e.list)
+		c.Bool(&e.any)
+	case tickEvent, flushEvent:
+	default:
+		c.Fail("event of kind %d, want less than %d", e.kind, numEventKinds)
+	}
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/internal/fieldcodec"
+	"github.com/weft-telemetry/weft/stream"
+	"github.com/weft-telemetry/weft/stream/inproc"
+)
+
+// TestFrameInChunks sends a frame that is larger than a message.
+func TestFrameInChunks(t *testing.T) {
+	s, err := inproc.New(inproc.Config{Partitions: 1, BufferSize: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Repeat([]byte("0123456789"), maxChunk/4)
+	if err := publish(s, 0, Header{Run: 1, Number: 2, Part: 3}, 's', body); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := s.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j joiner
+	messages, frames := 0, 0
+	_, err = sub.Poll(func(m stream.Message) {
+		messages++
+		h, got, done, err := j.add(m.Data)
+		if err != nil {
+			t.Error(err)
+		}
+		if done {
+			frames++
+			if h.Number != 2 || h.Part != 3 || !bytes.Equal(got, body) {
+				t.Errorf("frame %+v of %d bytes; want that of %d", h, len(got), len(body))
+			}
+		}
+	})
+	if err != nil || messages != 3 || frames != 1 {
+		t.Errorf("%d frames of %d messages, %v; want 1 of 3", frames, messages, err)
+	}
+}
+
+// FuzzEvent reads anything; what is read is written back the same.
+func FuzzEvent(f *testing.F) {
+	for _, e := range []event{
+		{kind: reportEvent, now: 5, list: 3, data: []byte("report")},
+		{kind: slotEvent, slot: 9, lost: []uint32{1, 2}},
+		{kind: countersEvent, counters: []control.PortCounters{{At: 1, Bytes: 2, Discards: 3, Paused: 4}}},
+		{kind: tickEvent, now: -1},
+	} {
+		c := fieldcodec.NewWriter(nil)
+		e.code(c)
+		f.Add(c.Written())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var j joiner
+		_, _, _, _ = j.add(data)
+		var e, again event
+		r := fieldcodec.NewReader(data)
+		if e.code(r); r.End() != nil {
+			return
+		}
+		w := fieldcodec.NewWriter(nil)
+		e.code(w)
+		r = fieldcodec.NewReader(w.Written())
+		again.code(r)
+		w2 := fieldcodec.NewWriter(nil)
+		again.code(w2)
+		if r.End() != nil || !bytes.Equal(w.Written(), w2.Written()) {
+			t.Fatalf("%+v is written and read as %+v, %v", e, again, r.Err())
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/stream/inproc"
+)
+
+const recording = "../../examples/recording/"
+
+// memoryMarks are Marks of one process.
+type memoryMarks struct {
+	mu     sync.Mutex
+	values map[string][]byte
+}
+
+func (m *memoryMarks) Put(_ context.Context, name string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		m.values = map[string][]byte{}
+	}
+	m.values[name] = slices.Clone(value)
+	return nil
+}
+
+func (m *memoryMarks) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[name], nil
+}
+
+func config(t *testing.T) serve.Config {
+	cfg := serve.DefaultConfig()
+	cfg.Topology = recording + "reports.topology.yaml"
+	if err := cfg.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func openStore(t *testing.T) *embedded.Store {
+	c := embedded.DefaultConfig()
+	c.Retention = store.Retention{}
+	s, err := embedded.Open(filepath.Join(t.TempDir(), "weft.duckdb"), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func openRecording(t *testing.T, cfg *serve.Config) *capture.Reader {
+	in, err := capture.Open(cfg.Ports(), capture.Input{Path: recording + "reports.pcapng"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+// contents is all that a store has, as text, in a fixed order.
+func contents(t *testing.T, s core.Store) map[string][]string {
+	all := map[string][]string{}
+	add(t, all, "flows", s.Flows)
+	add(t, all, "losses", s.Losses)
+	add(t, all, "ports", s.Ports)
+	add(t, all, "traces", s.Traces)
+	add(t, all, "diagnoses", s.Diagnoses)
+	add(t, all, "incidents", s.Incidents)
+	for kind := range all {
+		slices.Sort(all[kind])
+	}
+	return all
+}
+
+func add[T any](t *testing.T, all map[string][]string, kind string, query func(context.Context, record.Query) (record.Page[T], error)) {
+	q := record.Query{}
+	for {
+		page, err := query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page.Items {
+			all[kind] = append(all[kind], fmt.Sprintf("%+v", page.Items[i]))
+		}
+		if q.After = page.Next; q.After == "" {
+			return
+		}
+	}
+}
+
+func alone(t *testing.T) map[string][]string {
+	cfg, s := config(t), openStore(t)
+	r, err := serve.NewReplay(t.Context(), cfg, nil, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Run(t.Context(), openRecording(t, &cfg)); err != nil {
+		t.Fatal(err)
+	}
+	return contents(t, s)
+}
+
+// TestClusterFindsTheSame replays a recording alone and through decoder, analyzers and
+// leader, which are stopped at random and replaced: what is stored is the same.
+func TestClusterFindsTheSame(t *testing.T) {
+	want := alone(t)
+	if len(want["incidents"]) != 3 || len(want["flows"]) < 100 {
+		t.Fatalf("%d incidents and %d flows alone; want 3, and many", len(want["incidents"]), len(want["flows"]))
+	}
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			got := throughCluster(t, seed)
+			for kind := range want {
+				if diff := cmp.Diff(want[kind], got[kind]); diff != "" {
+					t.Errorf("seed %d: %s: alone (-) and in a cluster (+): %s", seed, kind, diff)
+				}
+			}
+		})
+	}
+}
+
+// throughCluster replays with members that die as the seed says; 0: none does.
+func throughCluster(t *testing.T, seed uint64) map[string][]string {
+	const partitions = 4
+	cfg := config(t)
+	controller, err := serve.ControllerConfig(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(n int) *inproc.Stream {
+		c := inproc.DefaultConfig()
+		c.Partitions = n
+		s, err := inproc.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := Streams{Flows: open(partitions), Lead: open(1 + partitions), Partitions: partitions}
+	st := openStore(t)
+	applied := make(chan uint64, 1<<16)
+	leader := &Leader{
+		Config: controller, Streams: s, Marks: &memoryMarks{}, Store: st, Log: slog.New(slog.DiscardHandler),
+		Applied: func(_, batch uint64) { applied <- batch },
+	}
+	analyzers := NewAnalyzers(&controller, s)
+	random := rand.New(rand.NewPCG(seed, 1))
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	// member works again and again, each time for as long as the seed says.
+	member := func(work func(context.Context, int, uint64) error, part int, lives []time.Duration) {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				life, end := context.WithCancel(ctx)
+				if i < len(lives) {
+					life, end = context.WithTimeout(ctx, lives[i])
+				}
+				if err := work(life, part, uint64(i)); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("member of partition %d: %v", part, err)
+				}
+				end()
+			}
+		})
+	}
+	lives := func() (list []time.Duration) {
+		if seed > 0 {
+			for range 5 {
+				list = append(list, time.Duration(random.IntN(60))*time.Millisecond)
+			}
+		}
+		return list
+	}
+	for p := range partitions {
+		member(analyzers.Work, p, lives())
+	}
+	member(leader.Work, 0, lives())
+	pub := NewPublisher(&controller, s, nil)
+	r, err := serve.NewForwardingReplay(t.Context(), cfg, nil, pub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Run(t.Context(), openRecording(t, &cfg)); err != nil {
+		t.Fatal(err)
+	}
+	if events, parts := pub.Refused(); events+parts > 0 {
+		t.Fatalf("streams refused %d batches of events and %d parts of slots", events, parts)
+	}
+	_, last := pub.Position()
+	deadline := time.After(time.Minute)
+	for done := uint64(0); done+1 < last; {
+		select {
+		case done = <-applied:
+		case <-deadline:
+			b, malformed, missing := leader.Counts()
+			t.Fatalf("batch %d of %d is applied after a minute (%d batches, %d malformed, %d results missing)", done, last, b, malformed, missing)
+		}
+	}
+	stop()
+	wg.Wait()
+	return contents(t, st)
+}
