@@ -29,7 +29,6 @@ type PartAnalyzer struct {
 	fabric  *topo.Fabric
 	reports [keptSlots]*paths.Reports
 	slots   int
-	hashes  []uint64
 }
 
 // NewPartAnalyzer makes an analyzer that has seen no slot.
@@ -75,12 +74,14 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 			continue
 		}
 		highest := highestPorts{a.fabric}.portsOf(d.Switch)
-		a.hashes = a.hashes[:0]
+		r := paths.Records{Places: d.places}
 		for k := range d.Records {
-			clearUnknownPorts(&d.Records[k], highest)
-			a.hashes = append(a.hashes, paths.Hash(&d.Records[k].Key))
+			one := &d.Records[k]
+			clearUnknownPorts(one, highest)
+			r.Keys, r.Hashes = append(r.Keys, one.Key), append(r.Hashes, paths.Hash(&one.Key))
+			r.Seen = append(r.Seen, paths.MakeSighting(d.Switch, one))
 		}
-		m.AddRecords(&d.Decoded, d.Records, a.hashes, d.places, 0)
+		m.AddRecords(&d.Decoded, &r, 0)
 	}
 	a.part.find(m, a.ports)
 	a.part.observeAll(m)

@@ -50,11 +50,10 @@ func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, b
 	for part := range buffers {
 		first := uint32(0)
 		for i := range d.Sets {
-			records, _, places := s.shuffled[i].part(part)
 			p.sets[i].Decoded = d.Sets[i]
-			p.sets[i].Records = records
-			p.sets[i].places = p.sets[i].places[:0]
-			for _, at := range places {
+			p.sets[i].Records, p.sets[i].places = nil, p.sets[i].places[:0]
+			for _, at := range s.shuffled[i].part(part).Places {
+				p.sets[i].Records = append(p.sets[i].Records, d.Sets[i].Records[at])
 				p.sets[i].places = append(p.sets[i].places, first+at)
 			}
 			first += uint32(len(d.Sets[i].Records))
