@@ -77,7 +77,7 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 		r := paths.Records{Places: d.places}
 		for k := range d.Records {
 			one := &d.Records[k]
-			clearUnknownPorts(one, highest)
+			one.In, one.Out = knownPort(one.In, highest), knownPort(one.Out, highest)
 			r.Keys, r.Hashes = append(r.Keys, one.Key), append(r.Hashes, paths.Hash(&one.Key))
 			r.Seen = append(r.Seen, paths.MakeSighting(d.Switch, one))
 		}

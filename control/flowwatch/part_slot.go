@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -52,16 +53,26 @@ func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, b
 		for i := range d.Sets {
 			p.sets[i].Decoded = d.Sets[i]
 			p.sets[i].Records, p.sets[i].places = nil, p.sets[i].places[:0]
-			for _, at := range s.shuffled[i].part(part).Places {
-				p.sets[i].Records = append(p.sets[i].Records, d.Sets[i].Records[at])
+			r := s.shuffled[i].part(part)
+			for k, at := range r.Places {
+				p.sets[i].Records = append(p.sets[i].Records, recordOf(&r.Keys[k], &r.Seen[k]))
 				p.sets[i].places = append(p.sets[i].places, first+at)
 			}
-			first += uint32(len(d.Sets[i].Records))
+			first += uint32(d.Sets[i].Flows())
 		}
 		c := fieldcodec.NewWriter(buffers[part])
 		p.Code(c)
 		buffers[part] = c.Written()
 	}
+}
+
+// recordOf is the record of a sighting.
+func recordOf(key *model.FlowKey, seen *paths.Sighting) flows.Record {
+	r := flows.Record{Key: *key, Packets: seen.Packets, Bytes: seen.Bytes, In: seen.In, Out: seen.Out}
+	if seen.Exact {
+		r.Grade = flows.Exact
+	}
+	return r
 }
 
 // Code codes a slot.
