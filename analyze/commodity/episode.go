@@ -145,7 +145,7 @@ func (e *episode) confidence() float64 {
 	return e.strength * float64(e.weights) / float64(e.weights+1)
 }
 
-// together is the share of confidence that senders met on purpose: the fewer they are, the
+// together is the share of confidence that senders act together: the fewer they are, the
 // more likely they met by chance, and the longer that must last.
 func together(list []Culprit) float64 { return 1 - 1/float64(max(senders(list), 1)) }
 

@@ -67,7 +67,8 @@ func (c *Config) discover(ctx context.Context, name, address string, options ...
 	return n, discoverSONiC(ctx, client, &n)
 }
 
-// getJSON reads one path as JSON.
+// getJSON reads one path as JSON. A table may come in several updates, and an empty one in
+// none.
 func getJSON(ctx context.Context, client gnmipb.GNMIClient, prefix, path *gnmipb.Path, to any) error {
 	resp, err := client.Get(ctx, &gnmipb.GetRequest{Prefix: prefix, Path: []*gnmipb.Path{path}, Encoding: gnmipb.Encoding_JSON_IETF})
 	if err != nil {
@@ -82,10 +83,9 @@ func getJSON(ctx context.Context, client gnmipb.GNMIClient, prefix, path *gnmipb
 			if err := json.Unmarshal(v.json, to); err != nil {
 				return fmt.Errorf("answer to %v: %w", pathText(path), err)
 			}
-			return nil
 		}
 	}
-	return nil // an empty table
+	return nil
 }
 
 func pathText(p *gnmipb.Path) string {
