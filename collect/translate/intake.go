@@ -26,6 +26,7 @@ type IntakeStats struct {
 	Truncated       uint64                   `json:"truncated"`        // datagrams of version 1 or 2 with a length mismatch
 	Reports         uint64                   `json:"reports"`          // parsed from datagrams, or claimed by one that was denied
 	Stored          uint64                   `json:"stored"`
+	Appended        uint64                   `json:"appended"`  // of Stored, those in lists, which are read once; others are kept by key
 	Duplicate       uint64                   `json:"duplicate"` // dropped: already stored
 	Stale           uint64                   `json:"stale"`     // dropped: too late to distinguish from a duplicate
 	Denied          uint64                   `json:"denied"`    // dropped: not admitted, and not answered
@@ -159,7 +160,7 @@ func (in *Intake) storeDatagram(now model.Time, from netip.AddrPort, s *numbers,
 		}
 		size := len(run) / count
 		if count > 1 && seq.Sub(fresh) >= 0 && in.admitRun(now, run, size) && sink.PutRun(now, &in.report, run, count) {
-			in.stats.Stored += uint64(count)
+			in.countStored(&in.report, count)
 			s.storeRun(seq, count)
 			continue
 		}
@@ -190,6 +191,13 @@ func (in *Intake) storeDatagram(now model.Time, from netip.AddrPort, s *numbers,
 	return answer
 }
 
+func (in *Intake) countStored(r *dta.Report, count int) {
+	in.stats.Stored += uint64(count)
+	if r.Primitive == dta.Append {
+		in.stats.Appended += uint64(count)
+	}
+}
+
 // storeReport puts one report into the sink. refused is the answer about the
 // reports just before it, which grows or is replaced.
 func (in *Intake) storeReport(now model.Time, s *numbers, seq dta.Seq, late bool, sink Sink,
@@ -197,7 +205,7 @@ func (in *Intake) storeReport(now model.Time, s *numbers, seq dta.Seq, late bool
 ) ([]byte, dta.Ack) {
 	verdict := sink.Put(now, &in.report)
 	if verdict == dta.Stored {
-		in.stats.Stored++
+		in.countStored(&in.report, 1)
 		if late {
 			in.stats.Late++
 		}

@@ -17,9 +17,10 @@ var peer = netip.MustParseAddrPort("10.0.0.1:40041")
 
 // tally is a Sink that counts reports by the number in their data.
 type tally struct {
-	runs    int
-	got     map[uint32]int
-	verdict func() dta.Verdict
+	runs     int
+	got      map[uint32]int
+	appended uint64
+	verdict  func() dta.Verdict
 }
 
 func newTally() *tally { return &tally{got: map[uint32]int{}} }
@@ -29,6 +30,9 @@ func (c *tally) Put(_ model.Time, r *dta.Report) dta.Verdict {
 		if v := c.verdict(); v != dta.Stored {
 			return v
 		}
+	}
+	if r.Primitive == dta.Append {
+		c.appended++
 	}
 	if len(r.Data) == 4 {
 		c.got[binary.BigEndian.Uint32(r.Data)]++
@@ -368,6 +372,9 @@ func FuzzIntake(f *testing.F) {
 		}
 		if st.Reports != sum {
 			t.Fatalf("counts do not add up after %x, %x: %+v", a, b, st)
+		}
+		if st.Appended != sink.appended {
+			t.Fatalf("%d appended after %x, %x; want %d", st.Appended, a, b, sink.appended)
 		}
 	})
 }

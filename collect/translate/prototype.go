@@ -30,7 +30,7 @@ func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram 
 	in.stats.Reports++
 	r := &in.proto.Report
 	if layout == dta.Base2 || !r.Retransmit {
-		in.countVerdict(sink.Put(now, r))
+		in.countVerdict(r, sink.Put(now, r))
 		return answer
 	}
 	s := in.table.lockPrototype(now, from.Addr())
@@ -70,20 +70,20 @@ func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram 
 			in.stats.Late++
 		}
 		s.store(seq)
-		in.countVerdict(v)
+		in.countVerdict(r, v)
 	case where == afterGap:
-		in.countVerdict(v) // one answer is enough: it requests this one as well
+		in.countVerdict(r, v) // one answer is enough: it requests this one as well
 	default:
-		in.countVerdict(v)
+		in.countVerdict(r, v)
 		in.stats.Acks++
 		answer = dta.PrototypeAck{Seq: uint8(seq - 1), Nack: true}.AppendTo(answer)
 	}
 	return answer
 }
 
-func (in *Intake) countVerdict(v dta.Verdict) {
+func (in *Intake) countVerdict(r *dta.Report, v dta.Verdict) {
 	if v == dta.Stored {
-		in.stats.Stored++
+		in.countStored(r, 1)
 	} else {
 		in.stats.Refused[v]++
 	}

@@ -65,7 +65,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		api.StageLoss{Reason: "foreign probe", About: "traces of packets that are marked and stamped like probes, and that the controller did not have sent", Count: c.ForeignProbes},
 		api.StageLoss{Reason: "evicted trace", About: "closed before its time, beyond controller.trace_memory", Count: c.EvictedTraces})
 	memory := api.Stage{
-		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList,
+		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList + in.Stored - in.Appended,
 		Losses: []api.StageLoss{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
 	}
 	analyzers := api.Stage{

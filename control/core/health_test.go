@@ -28,6 +28,17 @@ func TestHealthLeavesStagesAlone(t *testing.T) {
 	}
 }
 
+// TestMemoryKeepsReportsByKey: reports that are not in lists have arrived; nothing reads
+// them once. All others are read or overwritten.
+func TestMemoryKeepsReportsByKey(t *testing.T) {
+	var c control.Stats
+	c.Reports[control.Flowset] = 3
+	memory := PipelineStages(translate.IntakeStats{Stored: 10, Appended: 4}, 1, c)[1]
+	if lost := lossOf(memory.Losses, "overwritten").Count; memory.In != 10 || memory.Out != 9 || lost != 1 {
+		t.Errorf("%d in, %d out, %d lost; want 10, 9, 1", memory.In, memory.Out, lost)
+	}
+}
+
 // TestRejectedReportsHaveTheirReason: well-formed reports that were not used, and
 // what bounds evicted, are losses of the analyses with their own reason.
 func TestRejectedReportsHaveTheirReason(t *testing.T) {

@@ -145,8 +145,8 @@ func (s *socketInput) Progress() []core.Progress {
 		{Stage: "slots", Waiting: c.stats.FlowsetsWaiting, Unit: "flowset", Done: c.stats.Slots},
 	}
 	if s.stream == nil { // the controller's counts are those of both sources
-		stored := s.collector.Stored()
-		list = append(list, core.Progress{Stage: "memory", Waiting: stored - min(stored, read), Unit: "report", Done: read})
+		listed := s.collector.Appended()
+		list = append(list, core.Progress{Stage: "memory", Waiting: listed - min(listed, read), Unit: "report", Done: read})
 	} else {
 		st := s.stream.stream.Stats()
 		list = append(list, core.Progress{Stage: "readers", Waiting: st.Waiting, Unit: "report", Done: st.Delivered})

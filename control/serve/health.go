@@ -84,6 +84,7 @@ func sumIntake(st *collector.Status) (sum translate.IntakeStats) {
 		in := &st.Workers[i].Intake
 		sum.Reports += in.Reports
 		sum.Stored += in.Stored
+		sum.Appended += in.Appended
 		sum.Duplicate += in.Duplicate
 		sum.Stale += in.Stale
 		sum.Denied += in.Denied

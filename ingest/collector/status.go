@@ -66,6 +66,16 @@ func (c *Collector) Stored() (n uint64) {
 	return n
 }
 
+// Appended is how many of Stored are in lists, to be read.
+func (c *Collector) Appended() (n uint64) {
+	for _, w := range c.workers {
+		w.mu.Lock()
+		n += w.stats.Intake.Appended
+		w.mu.Unlock()
+	}
+	return n
+}
+
 // Dropped is how many datagrams the kernel had dropped.
 func (s *Status) Dropped() (n uint64) {
 	for i := range s.Workers {
