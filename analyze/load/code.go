@@ -56,14 +56,17 @@ func (t *HostTraffic) Code(c *fieldcodec.Coder, ports *paths.Ports) {
 	}
 	c.Int64(&slot)
 	fieldcodec.Signed(c, &length)
+	if length <= 0 {
+		c.Fail("load: slot of %v", length)
+	}
 	if c.Reading() {
 		t.reset(ports)
 		t.m, t.reports = nil, paths.NewReports(slot, length)
 	}
 	number := func(n *uint32) bool {
 		fieldcodec.Unsigned(c, n)
-		if int(*n) >= len(t.bytes) {
-			c.Fail("load: port number %d of %d", *n, len(t.bytes))
+		if int(*n) >= len(t.bytes) || ports.PeerOf(*n).Kind != paths.HostPeer {
+			c.Fail("load: port number %d of %d; want a host's", *n, len(t.bytes))
 			return false
 		}
 		return true
