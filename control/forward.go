@@ -92,9 +92,12 @@ func (c *Controller) forwardFlush() {
 func (c *Controller) UseResults(m *flowwatch.ResultMerger) { c.windows = m }
 
 // IngestSlot takes a slot that partitions in other processes have analysed.
-func (c *Controller) IngestSlot(now model.Time, s *flowwatch.Slot) {
+func (c *Controller) IngestSlot(now model.Time, merge func() *flowwatch.Slot) {
 	c.now = max(c.now, now)
-	c.processSlots(func(yield func(*flowwatch.Slot) bool) { yield(s) })
+	c.protect("flow analyses", func() {
+		s := merge()
+		c.processSlots(func(yield func(*flowwatch.Slot) bool) { yield(s) })
+	})
 }
 
 // NoteLost is NoteOverwritten, or NoteDropped for reports of any list.

@@ -173,7 +173,7 @@ func (w *leaderWork) begin() (err error) {
 		return err
 	}
 	cfg.Incidents.LastID, cfg.LastDiagnosis = last.Incident, last.Diagnosis
-	w.controller, err = control.New(cfg, w.devices, control.Output{Records: w.addRecords})
+	w.controller, err = control.New(cfg, w.devices, control.Output{Records: w.addRecords, Panic: core.NewPanicLog(w.Log).Add})
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (w *leaderWork) ingest(run uint64, e *event, b *appliedBatch) {
 		}
 		w.missing.Add(uint64(w.Streams.Partitions - len(parts)))
 		if len(parts) > 0 {
-			w.controller.IngestSlot(e.now, w.merger.Merge(parts))
+			w.controller.IngestSlot(e.now, func() *flowwatch.Slot { return w.merger.Merge(parts) })
 		}
 	}
 }
