@@ -41,10 +41,18 @@ export async function accessible(page, what) {
   assert.deepEqual(bad.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 140)).join(' | ')}`), [], `${what}: axe-core`);
 }
 
-/** saved clicks a save button and returns the content of the file. */
+/**
+ * saved clicks a save button and returns the content of the file. A page that is drawn anew, as
+ * when its incident has just closed, may take the button from under a click: it is clicked again.
+ */
 export async function saved(where, format) {
-  const [download] = await Promise.all([where.page().waitForEvent('download'), where.getByRole('button', { name: format }).first().click()]);
-  return readFileSync(await download.path());
+  for (let clicks = 1; ; clicks++) {
+    const download = where.page().waitForEvent('download', { timeout: 30_000 }).catch((e) => e);
+    await where.getByRole('button', { name: format }).first().click();
+    const file = await download;
+    if (!(file instanceof Error)) return readFileSync(await file.path());
+    if (clicks === 3) throw file;
+  }
 }
 /** drawing saves as SVG and counts elements, which also checks that it is XML. */
 export async function drawing(where, what, ...wanted) {
