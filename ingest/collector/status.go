@@ -44,36 +44,30 @@ type MemoryStatus struct {
 	Overwritten uint64          `json:"overwritten,omitempty"` // entries that newer ones overwrote
 }
 
-// Dropped is how many datagrams the kernel has dropped. Unlike Status it reads no
-// lists, of which a large fabric has many.
-func (c *Collector) Dropped() (n uint64) {
+// sum adds up a counter of all workers. Unlike Status it reads no memory, and may be called
+// after that was closed.
+func (c *Collector) sum(of func(*WorkerStats) uint64) (n uint64) {
 	for _, w := range c.workers {
 		w.mu.Lock()
-		n += w.stats.Socket.Dropped
+		n += of(&w.stats)
 		w.mu.Unlock()
 	}
 	return n
 }
 
-// Stored is how many reports the workers have stored. Unlike Status it reads no
-// memory, and may be called after that was closed.
-func (c *Collector) Stored() (n uint64) {
-	for _, w := range c.workers {
-		w.mu.Lock()
-		n += w.stats.Intake.Stored
-		w.mu.Unlock()
-	}
-	return n
+// Dropped is how many datagrams the kernel has dropped.
+func (c *Collector) Dropped() uint64 {
+	return c.sum(func(s *WorkerStats) uint64 { return s.Socket.Dropped })
+}
+
+// Stored is how many reports the workers have stored.
+func (c *Collector) Stored() uint64 {
+	return c.sum(func(s *WorkerStats) uint64 { return s.Intake.Stored })
 }
 
 // Appended is how many of Stored are in lists, to be read.
-func (c *Collector) Appended() (n uint64) {
-	for _, w := range c.workers {
-		w.mu.Lock()
-		n += w.stats.Intake.Appended
-		w.mu.Unlock()
-	}
-	return n
+func (c *Collector) Appended() uint64 {
+	return c.sum(func(s *WorkerStats) uint64 { return s.Intake.Appended })
 }
 
 // Dropped is how many datagrams the kernel had dropped.

@@ -67,12 +67,8 @@ func newClient(c *Config, d source.Decoder) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.PasswordFile != "" {
-		b, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("gnmi.password_file: %w", err)
-		}
-		l.user = []string{"username", c.Username, "password", strings.TrimRight(string(b), "\r\n")}
+	if l.user, err = c.user(); err != nil {
+		return nil, err
 	}
 	l.dial = []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
@@ -80,6 +76,18 @@ func newClient(c *Config, d source.Decoder) (*client, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.ForceCodec(rawCodec{})),
 	}
 	return l, nil
+}
+
+// user is the metadata of the user's name and password; empty: none.
+func (c *Config) user() ([]string, error) {
+	if c.PasswordFile == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("gnmi.password_file: %w", err)
+	}
+	return []string{"username", c.Username, "password", strings.TrimRight(string(b), "\r\n")}, nil
 }
 
 // credentials are those of the configuration's tls.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,13 +28,11 @@ func (c *Config) Discover(ctx context.Context) (nodes []discover.Node, err error
 	if err != nil {
 		return nil, err
 	}
-	if c.PasswordFile != "" {
-		b, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("gnmi.password_file: %w", err)
-		}
-		ctx = metadata.AppendToOutgoingContext(ctx, "username", c.Username, "password", strings.TrimRight(string(b), "\r\n"))
+	user, err := c.user()
+	if err != nil {
+		return nil, err
 	}
+	ctx = metadata.AppendToOutgoingContext(ctx, user...)
 	for _, text := range c.Targets {
 		name, address, err := splitTarget(text)
 		if err != nil {
