@@ -18,6 +18,7 @@ type Coder struct {
 	b       []byte
 	reading bool
 	err     error
+	column  []uint64 // memory of Column
 }
 
 // NewWriter returns a Coder that appends to b.
@@ -206,9 +207,10 @@ func Slice[T any](c *Coder, s *[]T, each func(*T)) {
 			*s = nil
 			return
 		}
-		var one T
-		each(&one)
-		*s = append(*s, one)
+		// In place: a variable here would be on the heap, for every element.
+		var none T
+		*s = append(*s, none)
+		each(&(*s)[len(*s)-1])
 	}
 	if c.err != nil {
 		*s = nil

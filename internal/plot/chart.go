@@ -19,15 +19,18 @@ type Chart struct {
 	XTitle, YTitle string
 	LogX, LogY     bool
 	Groups         []string // of bars: names along X, one value of each series per group
+	XNames         []string // of lines: names of X = 0, 1, 2 and so on, instead of numbers
 	Series         []Series
 }
 
 // Series is one line, CDF or set of bars.
 type Series struct {
-	Name   string
-	X, Y   []float64 // points of a line; bars have Y only
-	Values []float64 // or values whose distribution is drawn, in any order
-	Dashed bool      // published by others, for comparison
+	Name string
+	X, Y []float64 // points of a line; bars have Y only
+	// Low and High, if given, are a band around a line, such as a confidence interval.
+	Low, High []float64
+	Values    []float64 // or values whose distribution is drawn, in any order
+	Dashed    bool      // published by others, for comparison
 }
 
 const (
@@ -66,7 +69,7 @@ func (c Chart) SVG() string {
 }
 
 // fileStyle is the style of a standalone drawing.
-const fileStyle = `.back { fill: var(--card); } .heading { font-size: 15px; font-weight: 600; } .dashed { stroke-dasharray: 5 4; } .swatch.dashed { opacity: .5; } .bar.dashed { fill-opacity: .35; stroke: currentColor; } .bar { fill: currentColor; }`
+const fileStyle = `.back { fill: var(--card); } .heading { font-size: 15px; font-weight: 600; } .dashed { stroke-dasharray: 5 4; } .swatch.dashed { opacity: .5; } .bar.dashed { fill-opacity: .35; stroke: currentColor; } .bar { fill: currentColor; } .band { fill: currentColor; fill-opacity: .18; stroke: none; }`
 
 func (c Chart) class(i int) string {
 	if c.Series[i].Dashed {
@@ -84,7 +87,7 @@ func (c Chart) scales(f *Frame) {
 	var xs, ys []float64
 	for _, s := range c.Series {
 		xs = append(append(xs, s.X...), s.Values...)
-		ys = append(ys, s.Y...)
+		ys = append(append(append(ys, s.Y...), s.Low...), s.High...)
 		if len(s.Values) > 0 {
 			ys = append(ys, 0, 1)
 		}
@@ -120,6 +123,16 @@ func fit(values []float64, log, fromZero bool, from, to float64) Scale {
 
 func (c Chart) axes(f *Frame) {
 	f.YAxis(Axis{Title: c.YTitle, Unit: Plain, Ticks: 7, Label: short})
+	if len(c.XNames) > 0 {
+		for i, name := range c.XNames {
+			x := f.X.At(float64(i))
+			f.Line(x, f.Top, x, f.Bottom, "grid")
+			f.Text(x, f.Bottom+16, "tick middle", Clip(name, 16))
+		}
+		f.Line(f.Left, f.Bottom, f.Right, f.Bottom, "axis")
+		f.Text((f.Left+f.Right)/2, f.Bottom+35, "label middle", c.XTitle)
+		return
+	}
 	if len(c.Groups) == 0 {
 		f.XAxis(Axis{Title: c.XTitle, Unit: Plain, Ticks: 8, Label: short})
 		return
@@ -132,7 +145,27 @@ func (c Chart) axes(f *Frame) {
 	f.Text((f.Left+f.Right)/2, f.Bottom+35, "label middle", c.XTitle)
 }
 
+// band draws the area between Low and High.
+func (c Chart) band(f *Frame, i int) {
+	s := c.Series[i]
+	n := min(len(s.X), len(s.Low), len(s.High))
+	var d []byte
+	command := byte('M')
+	for j := range n {
+		d = PathTo(d, command, f.X.At(s.X[j]), f.Y.At(s.High[j]))
+		command = 'L'
+	}
+	for j := n - 1; j >= 0; j-- {
+		d = PathTo(d, 'L', f.X.At(s.X[j]), f.Y.At(s.Low[j]))
+	}
+	if n > 0 {
+		d = append(d, 'Z')
+	}
+	f.Path(string(d), Attr{Class: "band " + c.class(i)})
+}
+
 func (c Chart) line(f *Frame, i int) {
+	c.band(f, i)
 	s := c.Series[i]
 	var d []byte
 	command := byte('M')

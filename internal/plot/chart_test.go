@@ -46,6 +46,10 @@ func TestChartDrawsEveryKind(t *testing.T) {
 			{Name: "measured", X: []float64{1, 10, 100}, Y: []float64{1, 2, 3}},
 			{Name: "published", X: []float64{1, 100}, Y: []float64{1, 3}, Dashed: true},
 		}}, "dot", 5},
+		"band": {Chart{XNames: []string{"1/8", "<1/4>"}, Series: []Series{
+			{X: []float64{0, 1}, Y: []float64{2, 3}, Low: []float64{1, 2}, High: []float64{3, 9}},
+			{X: []float64{0, 1}, Y: []float64{2, 3}},
+		}}, "band", 1},
 		"cdf":   {Chart{Series: []Series{{Name: "delay", Values: []float64{3, 1, 2}}}}, "line", 1},
 		"bars":  {Chart{Groups: []string{"a & b", "<c>"}, Series: []Series{{Y: []float64{1, 2}}, {Y: []float64{3, 4}}}}, "bar", 4},
 		"empty": {Chart{Title: "nothing"}, "empty", 1},

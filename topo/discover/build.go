@@ -57,7 +57,7 @@ func Build(cfg Config, nodes []Node) (*topo.Fabric, []string, error) {
 		}
 		d.nodes[n.Name] = n
 		d.forwards[n.Name] = n.Switch
-		d.addrs[n.Name] = n.Addr
+		d.addAddr(n.Name, n.Addr)
 	}
 	names := slices.Sorted(maps.Keys(d.nodes))
 	for _, name := range names {
@@ -75,6 +75,14 @@ func (d *discovery) finding(format string, args ...any) {
 	d.findings = append(d.findings, fmt.Sprintf(format, args...))
 }
 
+// addAddr notes the management address of a node, if others can reach it there: the first is
+// the one that the node was asked by, which may be a tunnel's end on this machine.
+func (d *discovery) addAddr(node string, a netip.Addr) {
+	if !d.addrs[node].IsValid() && a.Is4() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
+		d.addrs[node] = a
+	}
+}
+
 // addNode adds the links that a node reports.
 func (d *discovery) addNode(n *Node) {
 	for i := range n.Ports {
@@ -86,9 +94,7 @@ func (d *discovery) addNode(n *Node) {
 		}
 		for _, peer := range p.Neighbors {
 			d.forwards[peer.Node] = d.forwards[peer.Node] || peer.Forwards
-			if !d.addrs[peer.Node].IsValid() {
-				d.addrs[peer.Node] = peer.Addr
-			}
+			d.addAddr(peer.Node, peer.Addr)
 			far, ok := d.farEnd(here, &peer)
 			if !ok {
 				d.finding("%v has the neighbour %s %s, which does not have that port", here, peer.Node, strings.Join(peer.Ports, " or "))
@@ -197,7 +203,7 @@ func (d *discovery) fabric(cfg Config, list []*said) (*topo.Fabric, error) {
 		if d.forwards[name] {
 			s.Role = topo.Switch
 		}
-		if a := d.addrs[name]; a.Is4() && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
+		if a := d.addrs[name]; a.IsValid() {
 			if other, taken := owner[a]; taken {
 				d.finding("%s and %s have the management address %v", other, name, a)
 			} else {

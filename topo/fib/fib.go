@@ -63,11 +63,7 @@ func (t *Table) SetRoutes(routes *topo.Routes) { t.routes = routes }
 // Lookup returns where a packet of the flow goes. It allocates nothing.
 func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
 	if !t.plain {
-		ports, ok := t.flows[key]
-		if !ok {
-			ports, ok = t.prefixes.Lookup(key.Dst)
-		}
-		switch {
+		switch ports, ok := t.entry(key); {
 		case ok && len(ports) == 0:
 			return 0, Drop
 		case ok:
@@ -79,6 +75,33 @@ func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
 		return 0, NoRoute
 	}
 	return port, Forward
+}
+
+// Candidates returns all ports among which Lookup chooses for a packet of the
+// flow, for switches that spread the packets of a flow. The caller must not
+// change them. It allocates nothing.
+func (t *Table) Candidates(key model.FlowKey) ([]model.PortID, Verdict) {
+	if !t.plain {
+		switch ports, ok := t.entry(key); {
+		case ok && len(ports) == 0:
+			return nil, Drop
+		case ok:
+			return ports, Forward
+		}
+	}
+	ports := t.routes.NextHops(t.node, key.Dst)
+	if len(ports) == 0 {
+		return nil, NoRoute
+	}
+	return ports, Forward
+}
+
+// entry returns the ports of the entry that applies to a flow, if there is one.
+func (t *Table) entry(key model.FlowKey) ([]model.PortID, bool) {
+	if ports, ok := t.flows[key]; ok {
+		return ports, true
+	}
+	return t.prefixes.Lookup(key.Dst)
 }
 
 // SetFlow adds an entry for one flow with these ports; it takes precedence over

@@ -1,5 +1,5 @@
 // Package file reads and writes fabrics: Weft's YAML and JSON, HPCC simulator
-// topologies; it reads those of htsim and containerlab labs, and draws
+// topologies; it reads those of SimAI, htsim and containerlab labs, and draws
 // fabrics as dot. Fabrics and their
 // checks are in topo. docs/topology.md describes the formats for users.
 package file
@@ -23,6 +23,7 @@ type Document struct {
 	Fabric    *topo.Fabric
 	Seed      uint64          // of ECMP
 	Overrides []topo.Override // static routes
+	PerServer int             // hosts that are GPUs of one server, and follow each other; 0: hosts are servers. Write leaves it out
 
 	// Generate is set if the file describes a generated fabric instead of
 	// listing nodes and links; Write then writes that description. Set it to nil
@@ -38,11 +39,12 @@ func (d *Document) Routes() (*topo.Routes, error) {
 // Format names a file format.
 type Format string
 
-// Formats. Dot is written only, Containerlab and HTSim are read only.
+// Formats. Dot is written only, SimAI, Containerlab and HTSim are read only.
 const (
 	YAML         Format = "yaml"
 	JSON         Format = "json"
 	HPCC         Format = "hpcc"
+	SimAI        Format = "simai"
 	HTSim        Format = "htsim"
 	Containerlab Format = "containerlab"
 	Dot          Format = "dot"
@@ -81,12 +83,14 @@ func ParseAs(format Format, name string, data []byte) (*Document, error) {
 		return parseYAML(name, data)
 	case HPCC:
 		return parseHPCC(name, data)
+	case SimAI:
+		return parseSimAI(name, data)
 	case HTSim:
 		return parseHTSim(name, data)
 	case Containerlab:
 		return parseContainerlab(name, data)
 	default:
-		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc, htsim or containerlab",
+		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc, simai, htsim or containerlab",
 			format)}
 	}
 }
@@ -146,6 +150,9 @@ func detect(name string, data []byte) Format {
 	if looksLikeHPCC(data) {
 		return HPCC
 	}
+	if LooksLikeSimAI(data) {
+		return SimAI
+	}
 	if looksLikeHTSim(data) {
 		return HTSim
 	}
@@ -161,15 +168,8 @@ func detect(name string, data []byte) Format {
 // looksLikeHPCC reports whether the first line with text is made of three
 // numbers.
 func looksLikeHPCC(data []byte) bool {
-	head := strings.TrimLeft(string(data[:min(len(data), 4096)]), " \t\r\n")
-	line, _, _ := strings.Cut(head, "\n")
-	fields := strings.Fields(line)
-	for _, f := range fields {
-		if strings.Trim(f, "0123456789") != "" {
-			return false
-		}
-	}
-	return len(fields) == 3
+	numbers, words := firstLine(data)
+	return numbers == 3 && words == 3
 }
 
 // looksLikeContainerlab reports whether a line starts with the key topology,

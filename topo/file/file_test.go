@@ -263,6 +263,9 @@ func TestDetect(t *testing.T) {
 		{"a.txt", own, HPCC},
 		{"a.topo", hpcc, HPCC},
 		{"a", own, YAML},
+		{"a", "\n3 2 1 0 2 H100\n2\n", SimAI},
+		{"a.txt", "3 2 1 0 2 H100\n2\n", SimAI},
+		{"a", "3 2 1 0 2 100\n2\n", YAML},
 		{"a", lab, Containerlab},
 		{"topology", "1 2\n", YAML},
 	} {
