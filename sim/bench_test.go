@@ -14,9 +14,12 @@ import (
 // BenchmarkFatTree runs four paced RDMA flows from every host with PFC, ECN,
 // DCQCN and ECMP on. Its unit is the field's: packets crossing links.
 func BenchmarkFatTree(b *testing.B) {
-	for _, k := range []int{4, 8, 16} {
-		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
-			n := fatTree(b, k, DefaultConfig())
+	for _, size := range []struct{ k, cores int }{{4, 1}, {8, 1}, {16, 1}, {4, 2}, {8, 2}, {16, 2}} {
+		b.Run(fmt.Sprintf("k=%d/cores=%d", size.k, size.cores), func(b *testing.B) {
+			n := fatTree(b, size.k, DefaultConfig())
+			if err := n.SetCores(size.cores); err != nil {
+				b.Fatal(err)
+			}
 			hosts := n.fabric.Hosts()
 			var flows []traffic.Flow
 			for i, src := range hosts {

@@ -65,7 +65,7 @@ func (n *Network) EnableBGP(interval time.Duration) error {
 		}
 		sw.bgp = s
 		first := rand.New(rand.NewPCG(n.cfg.Seed, uint64(sw.ID))).Int64N(int64(every))
-		sw.node.addTimer(n, timer{at: n.now + engine.Time(first), kind: runFunc, run: s.tick})
+		sw.node.addTimer(timer{at: n.Now() + engine.Time(first), kind: runFunc, run: s.tick})
 	}
 	return nil
 }
@@ -85,24 +85,24 @@ func newSession(n *Network, p *Port) session {
 
 // sendKeepalives sends one keepalive to each neighbour.
 func (s *speaker) sendKeepalives() {
-	n := s.sw.net
+	w := s.sw.w
 	for i := range s.sessions {
 		e := &s.sessions[i]
 		if e.key.IsZero() {
 			continue
 		}
-		p := n.pool.get()
+		p := w.pool.get()
 		p.Kind, p.Key, p.Control, p.Priority = KindTCP, e.key, true, bgpPrio
 		p.TTL, p.DSCP, p.IPID, p.TCPFlags = bgpTTL, bgpDSCP, e.ipid, uint8(packet.PSH|packet.ACK)
-		p.Seq, p.Payload, p.Sent = int64(e.sent), int32(len(keepalive)), n.now
+		p.Seq, p.Payload, p.Sent = int64(e.sent), int32(len(keepalive)), w.now
 		p.Size = ethernetSize + ipSize(&e.key) + tcpSize + p.Payload
-		x := n.pool.extra(p)
+		x := w.pool.extra(p)
 		x.TCPAcked, x.Content = e.received, append(x.Content, keepalive[:]...)
 		e.sent += uint32(len(keepalive))
 		e.ipid++
 		s.sw.inject(s.sw.ports[i], p)
 	}
-	s.sw.node.addTimer(n, timer{at: n.now + s.every, kind: runFunc, run: s.tick})
+	s.sw.node.addTimer(timer{at: w.now + s.every, kind: runFunc, run: s.tick})
 }
 
 // receiveKeepalive consumes a packet for the switch itself if it belongs to the
@@ -118,8 +118,8 @@ func (s *speaker) receiveKeepalive(in *Port, p *Packet) bool {
 	}
 	e.received = uint32(p.Seq) + uint32(p.Payload)
 	in.Keepalives++
-	n := s.sw.net
-	n.Counts.Consumed++
-	n.pool.put(p)
+	w := s.sw.w
+	w.counts.Consumed++
+	w.pool.put(p)
 	return true
 }

@@ -30,7 +30,7 @@ func TestKeepalives(t *testing.T) {
 	seen := 0
 	for _, p := range n.ports {
 		next := uint32(1)
-		p.Tap = func(_ engine.Time, pkt *Packet) {
+		p.SetTap(func(_ engine.Time, pkt *Packet) {
 			if pkt.Kind != KindTCP {
 				return
 			}
@@ -57,7 +57,7 @@ func TestKeepalives(t *testing.T) {
 				t.Fatalf("acknowledges %d after %d messages; want %d", tcp.Ack, p.Keepalives, want)
 			}
 			seen++
-		}
+		})
 	}
 	n.run(2 * time.Millisecond)
 	for _, p := range n.ports {

@@ -27,7 +27,13 @@ func (c Clock) At(now engine.Time) model.Time {
 func (n *Network) SetClock(id model.NodeID, c Clock) { n.nodes[id].clock = c }
 
 // Clock reads the switch's clock.
-func (sw *Switch) Clock() model.Time { return sw.node.clock.At(sw.net.now) }
+func (sw *Switch) Clock() model.Time { return sw.node.clock.At(sw.w.now) }
 
 // Clock reads the host's clock.
-func (h *Host) Clock() model.Time { return h.node.clock.At(h.net.now) }
+func (h *Host) Clock() model.Time { return h.node.clock.At(h.w.now) }
+
+// Now returns the simulated time, from which the switch's clock differs.
+func (sw *Switch) Now() engine.Time { return sw.w.now }
+
+// Now returns the simulated time, from which the host's clock differs.
+func (h *Host) Now() engine.Time { return h.w.now }

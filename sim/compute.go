@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -49,22 +48,21 @@ func (c *core) next(h *Host) {
 	f := c.waiting[0]
 	c.waiting = slices.Delete(c.waiting, 0, 1)
 	c.running = f
-	n := h.net
-	f.begun, f.started, f.ideal = true, n.now, engine.Of(f.spec.Compute)
-	h.node.addTimer(n, timer{at: n.now + h.computeTime(f.spec.Compute), kind: computed, obj: f.id})
+	now := h.w.now
+	f.begun, f.started, f.ideal = true, now, engine.Of(f.spec.Compute)
+	h.node.addTimer(timer{at: now + h.computeTime(f.spec.Compute), kind: computed, obj: f.id})
 }
 
 // endComputation starts what waits for a computation, and the next one of its
 // core.
 func (f *flow) endComputation() {
-	n := f.net
+	w := f.src.w
 	f.done = true
 	r := f.record()
-	r.Finish, r.Finished = n.now, true
-	n.Finished++
-	n.computations = append(n.computations, r)
-	f.allReceived()
-	f.startDependents(func(d *flow) bool { return d.src != f.dst })
+	r.Finish, r.Finished = w.now, true
+	w.computations = append(w.computations, r)
+	f.allReceived(w)
+	f.startDependents(w, func(d *flow) bool { return d.src != f.dst })
 	c := f.src.cores[f.spec.Core]
 	c.running = nil
 	c.next(f.src)
@@ -74,9 +72,7 @@ func (f *flow) endComputation() {
 // ended. Ideal is the time that each takes if nothing slows its host.
 func (n *Network) Computations() []FlowRecord {
 	all := slices.Clone(n.computations)
-	slices.SortStableFunc(all, func(a, b FlowRecord) int {
-		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(all, compareRecords)
 	return all
 }
 

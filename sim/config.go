@@ -56,6 +56,20 @@ type Config struct {
 	AckHosts     bool              // with AckControl: at hosts only; switches treat them as data
 	RateBound    bool              // pace packets; off: congestion control acts through the window only
 
+	// LoadBalancing is how switches choose among equal-cost ports for RDMA
+	// payload. All other packets are hashed.
+	LoadBalancing LoadBalancing
+	// Selective makes RDMA receivers place packets in any order, and senders
+	// repeat only those that are lost; see selective. ReorderWindow is how many
+	// packets may be outstanding at once. A packet is lost when one that was sent
+	// ReorderTime later has arrived.
+	Selective     bool
+	ReorderWindow int32
+	ReorderTime   time.Duration
+	// Trimming makes switches forward the headers of RDMA payload that a
+	// full buffer cannot hold. It needs Selective.
+	Trimming bool
+
 	// TCPMinRTO is the minimum timeout of TCP. 0 means 1 ms, which suits
 	// datacenters; hosts have 200 ms out of the box.
 	TCPMinRTO time.Duration
@@ -84,6 +98,7 @@ func DefaultConfig() Config {
 		},
 		Congestion: congestion.PaperDCQCN(), CNPInterval: congestion.PaperCNPInterval,
 		NackGap: 500 * time.Microsecond, RTO: 4 * time.Millisecond, RateBound: true,
+		ReorderWindow: 4096, ReorderTime: 50 * time.Microsecond,
 		TTL: 64,
 	}
 }
@@ -104,6 +119,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("sim: minimum TCP timeout %v, want 0 to %v", c.TCPMinRTO, maxRTO)
 	case c.TTL == 0:
 		return fmt.Errorf("sim: TTL 0, want at least 1")
+	}
+	if err := c.checkReordering(); err != nil {
+		return err
 	}
 	if err := c.checkCongestion(); err != nil {
 		return err

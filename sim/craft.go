@@ -12,24 +12,24 @@ import (
 // tunnels included. It keeps what a Packet holds: AppendFrame writes the same
 // bytes, but with don't-fragment set, no flow label, and correct checksums. The
 // packet must be sent with Send.
-func (h *Host) Craft(ip []byte) (*Packet, error) { return h.net.craft(ip) }
+func (h *Host) Craft(ip []byte) (*Packet, error) { return h.w.craft(ip) }
 
 // Craft is Host's, for a packet that the switch originates.
-func (sw *Switch) Craft(ip []byte) (*Packet, error) { return sw.net.craft(ip) }
+func (sw *Switch) Craft(ip []byte) (*Packet, error) { return sw.w.craft(ip) }
 
-func (n *Network) craft(ip []byte) (*Packet, error) {
-	p := n.pool.get()
-	if err := n.parseHeaders(p, ip); err != nil {
-		n.pool.put(p)
+func (w *worker) craft(ip []byte) (*Packet, error) {
+	p := w.pool.get()
+	if err := w.parseHeaders(p, ip); err != nil {
+		w.pool.put(p)
 		return nil, fmt.Errorf("sim: craft a packet: %w", err)
 	}
 	return p, nil
 }
 
 // parseHeaders reads headers from the outermost inwards.
-func (n *Network) parseHeaders(p *Packet, rest []byte) error {
+func (w *worker) parseHeaders(p *Packet, rest []byte) error {
 	p.Size = max(minFrame, ethernetSize+int32(len(rest)))
-	e := n.pool.extra(p)
+	e := w.pool.extra(p)
 	for first := true; ; first = false {
 		key, h, id, size, err := readIP(rest)
 		if err != nil {

@@ -21,7 +21,7 @@ func TestCraftedFramesAreTheSame(t *testing.T) {
 	}
 	seen := map[Kind]int{}
 	for _, p := range n.ports {
-		p.Tap = func(_ engine.Time, pkt *Packet) {
+		p.SetTap(func(_ engine.Time, pkt *Packet) {
 			if pkt.Kind == KindPFC {
 				return
 			}
@@ -46,9 +46,9 @@ func TestCraftedFramesAreTheSame(t *testing.T) {
 			if !bytes.Equal(again, frame) || got.Size != pkt.Size || got.Key != pkt.Key || got.InnerTTL() != pkt.InnerTTL() || !slices.Equal(got.outers(), pkt.outers()) {
 				t.Fatalf("Compose(%x) writes\n%x, %v of %d bytes; want\n%x, %v of %d", ip, again, got.Key, got.Size, frame, pkt.Key, pkt.Size)
 			}
-			n.pool.put(got)
+			n.sched.workers[0].pool.put(got)
 			seen[pkt.Kind]++
-		}
+		})
 	}
 	n.run(300 * time.Microsecond)
 	for _, k := range []Kind{KindData, KindAck, KindTCP, KindUDP} {
@@ -82,12 +82,12 @@ func TestCraftedProbesWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := 0
-	n.Host(4).Receive = func(p *Packet) {
+	n.Host(4).SetReceiver(func(p *Packet) {
 		if p.tunnelled() || p.TTL != 18 || p.Payload != 100 {
 			t.Errorf("received %+v; want it out of all tunnels, TTL 18", p)
 		}
 		got++
-	}
+	})
 	h.Send(p, h.ports[0])
 	n.run(time.Millisecond)
 	if got != 1 {
@@ -108,7 +108,7 @@ func FuzzCraft(f *testing.F) {
 		if len(in) > 2000 {
 			return // longer than any link's
 		}
-		p, err := n.craft(in)
+		p, err := n.sched.workers[0].craft(in)
 		if err != nil {
 			return
 		}
@@ -116,13 +116,13 @@ func FuzzCraft(f *testing.F) {
 		if len(frame) != int(p.Size) || int(p.Size) != max(minFrame, len(in)+ethernetSize) {
 			t.Fatalf("Compose(%x): %d bytes, a frame of %d; want %d", in, p.Size, len(frame), len(in)+ethernetSize)
 		}
-		again, err := n.craft(frame[ethernetSize : ethernetSize+len(in)])
+		again, err := n.sched.workers[0].craft(frame[ethernetSize : ethernetSize+len(in)])
 		if err != nil || again.Key != p.Key || again.TTL != p.TTL || again.InnerTTL() != p.InnerTTL() || again.DSCP != p.DSCP || again.ECN != p.ECN || again.IPID != p.IPID ||
 			!slices.Equal(again.outers(), p.outers()) || !slices.Equal(again.Extra.inner, p.Extra.inner) || !bytes.Equal(again.Extra.Content, p.Extra.Content) {
 			t.Fatalf("Compose(%x) and again = %+v, %v; want %+v", in, again, err, p)
 		}
-		n.pool.put(p)
-		n.pool.put(again)
+		n.sched.workers[0].pool.put(p)
+		n.sched.workers[0].pool.put(again)
 	})
 }
 
@@ -130,8 +130,8 @@ func TestCraftAllocs(t *testing.T) {
 	n := yard(t, nil)
 	ip := n.AppendFrame(nil, n.probe(t, true, 20, "spine0", "tor1"), n.ports[0])[ethernetSize:]
 	if got := testing.AllocsPerRun(100, func() {
-		p, _ := n.craft(ip)
-		n.pool.put(p)
+		p, _ := n.sched.workers[0].craft(ip)
+		n.sched.workers[0].pool.put(p)
 	}); got != 0 {
 		t.Errorf("Compose allocates %v times; want 0", got)
 	}

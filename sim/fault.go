@@ -35,7 +35,7 @@ func (n *Network) Inject(in Injection) error {
 	n.At(timeOf(in.At), func() {
 		end := in.Fault.apply(n)
 		if in.For > 0 {
-			n.At(n.now+engine.Of(in.For), end)
+			n.At(n.Now()+engine.Of(in.For), end)
 		}
 	})
 	return nil

@@ -200,9 +200,41 @@ func TestPolarisationLeavesLinksUnused(t *testing.T) {
 	}
 }
 
+// TestMiscount holds that a counter deviates by its factor while the fault lasts, that its
+// total never falls, and that packets pass as before.
+func TestMiscount(t *testing.T) {
+	n := fatTree(t, 4, DefaultConfig())
+	port := n.portTo(t, "tor7", "h15")
+	n.inject(t, time.Millisecond, time.Millisecond, Miscount{Port: port, Counter: TxPackets, Factor: 0.5})
+	n.inject(t, 0, 0, Miscount{Port: model.Port{Node: port.Node}, Counter: FlowsetPackets, Factor: 1.25})
+	n.add(t, traffic.Flow{Src: 0, Dst: 15, Priority: 3, Rate: 10 * model.Gbps, Stop: model.Time(3 * time.Millisecond)})
+	p := n.Port(port)
+	var shown, passed [4]uint64
+	for i := range shown {
+		n.run(time.Duration(i+1) * 999 * time.Microsecond)
+		got := p.Sent()
+		shown[i], passed[i] = got[TxPackets], uint64(p.TxPkts)
+		if got[TxBytes] != uint64(p.TxData) {
+			t.Errorf("%d bytes are shown, %d were sent; want the same", got[TxBytes], p.TxData)
+		}
+	}
+	lost := (passed[1] - passed[0]) / 2
+	if shown[0] != passed[0] || shown[1]+lost < passed[1]-1 || shown[1]+lost > passed[1]+1 || passed[3]-passed[2] != shown[3]-shown[2] || lost == 0 {
+		t.Errorf("shown %v of %v packets; want half of those of the second millisecond missing", shown, passed)
+	}
+	times := 0
+	for range 100 {
+		times += n.Switch(port.Node).FlowsetCounts()
+	}
+	if times != 125 {
+		t.Errorf("100 packets are counted %d times, want 125", times)
+	}
+}
+
 func TestInjectErrors(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	for name, f := range map[string]Fault{
+		"factor above two": Miscount{Port: n.portTo(t, "tor7", "h15"), Factor: 3},
 		"no such port":     LinkDown{Port: model.Port{Node: 0, Port: 9}},
 		"no such node":     Lossy{Port: model.Port{Node: 999, Port: 1}, Share: 0.5},
 		"share above one":  LossySwitch{Switch: n.named(t, "tor0"), Share: 2},
@@ -211,6 +243,11 @@ func TestInjectErrors(t *testing.T) {
 		"no neighbour":     Reroute{[]Entry{{Switch: n.named(t, "tor0"), To: prefix(n.fabric.Node(1).IPv4), Via: []model.NodeID{n.named(t, "tor1")}}}},
 		"empty reroute":    Reroute{},
 		"rate of nothing":  SlowReceiver{Host: 0},
+		"link not slower":  SlowLink{Port: n.portTo(t, "tor7", "h15")},
+		"link as fast":     SlowLink{Port: n.portTo(t, "tor7", "h15"), Rate: 100 * model.Gbps},
+		"delay below 0":    SlowLink{Port: n.portTo(t, "tor7", "h15"), Delay: -1},
+		"NIC as fast":      SlowNIC{Host: 0, Rate: 100 * model.Gbps},
+		"NIC of a switch":  SlowNIC{Host: n.named(t, "tor0"), Rate: model.Gbps},
 		"entry to nowhere": Reroute{[]Entry{{Switch: n.named(t, "tor0")}}},
 	} {
 		if err := n.Inject(Injection{Fault: f}); err == nil {

@@ -52,6 +52,8 @@ type flow struct {
 	arrived bool // the receiver has every byte
 	arrival engine.Time
 
+	repeats *selective // of selective repeat; nil: go back N
+
 	timerAt  engine.Time // when a timer is due, 0 if none
 	timerGen uint16
 	progress engine.Time // when something was last acknowledged
@@ -59,13 +61,17 @@ type flow struct {
 	// Receiver.
 	expected  int64
 	nackFor   int64
+	placed    *placement // of selective repeat; nil: go back N
 	nackAfter engine.Time
 	cnpAfter  engine.Time
 	unacked   int64 // bytes received since the last acknowledgement
+	ackIPID   uint16
 
 	retransmitted int64
 	pendingDeps   int32
 	dependents    []int32
+	ready         engine.Time // when the last of those that it waited for was done
+	notBefore     engine.Time // of its start: hosts learn of each other's flows one lookahead later
 
 	tcp *tcp
 }
@@ -135,20 +141,20 @@ func (n *Network) nextKeyIDs(v6 bool) uint32 {
 }
 
 // startFlow starts sending.
-func (n *Network) startFlow(id int32) {
-	f := n.flows[id]
+func (nd *node) startFlow(f *flow) {
+	n, w := f.net, nd.w
 	if f.spec.IsComputation() {
 		f.src.compute(f)
 		return
 	}
-	if n.sched.running != f.src.node { // it has migrated since
-		f.src.node.addTimer(n, timer{at: n.nextWindow(n.now), kind: startFlow, obj: id})
+	if nd != f.src.node { // it has migrated since
+		w.startAt(f, w.now)
 		return
 	}
 	if f.spec.Queue != 0 && !f.src.sendQueue(f.spec.Queue).admit(f) {
 		return
 	}
-	f.begun, f.started, f.progress = true, n.now, n.now
+	f.begun, f.started, f.progress = true, w.now, w.now
 	f.ideal = n.idealTime(f)
 	switch f.spec.Transport {
 	case traffic.RDMA:
@@ -160,7 +166,7 @@ func (n *Network) startFlow(id int32) {
 		f.startTCP()
 	}
 	if f.spec.Stop > 0 {
-		n.At(timeOf(f.spec.Stop), f.stop)
+		w.at(timeOf(f.spec.Stop), f.stop)
 	}
 	f.activate()
 }
@@ -184,53 +190,64 @@ func (f *flow) finish() {
 	if f.spec.Queue != 0 {
 		f.src.sendQueue(f.spec.Queue).release(f)
 	}
-	n := f.net
+	n, w := f.net, f.src.w
 	r := f.record()
-	r.Finish, r.Finished = n.now, true
-	n.Finished++
+	r.Finish, r.Finished = w.now, true
 	if n.observer != nil {
-		n.observer.FlowDone(n.now, &r)
+		if w.defersObserver() {
+			w.observed = append(w.observed, observation{kind: sawFlowDone, now: w.now, port: f.port, record: len(w.records)})
+		} else {
+			n.observer.FlowDone(w.now, &r)
+		}
 	}
-	n.records = append(n.records, r)
+	w.records = append(w.records, r)
 	if w := f.src.flowObserver; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Ended(f.src.Clock(), &f.key)
 	}
-	f.allReceived() // a flow that stops early has no last byte to arrive
-	f.startDependents(func(d *flow) bool { return d.src != f.dst })
+	f.allReceived(w) // a flow that stops early has no last byte to arrive
+	f.startDependents(w, func(d *flow) bool { return d.src != f.dst })
 }
 
 // allReceived runs when the last byte has arrived: dependents at the receiver
 // need not wait for the acknowledgement.
-func (f *flow) allReceived() {
+func (f *flow) allReceived(w *worker) {
 	if !f.arrived {
-		f.arrived, f.arrival = true, f.net.now
-		f.startDependents(func(d *flow) bool { return d.src == f.dst })
+		f.arrived, f.arrival = true, w.now
+		f.startDependents(w, func(d *flow) bool { return d.src == f.dst })
 	}
 }
 
 // startDependents counts this flow off its dependents and starts those that
 // wait for no other.
-func (f *flow) startDependents(which func(*flow) bool) {
+func (f *flow) startDependents(w *worker, which func(*flow) bool) {
 	n := f.net
 	for _, id := range f.dependents {
 		d := n.flows[id]
 		if !which(d) {
 			continue
 		}
-		if d.pendingDeps--; d.pendingDeps == 0 {
-			at := max(timeOf(d.spec.Start), n.now+d.src.computeTime(d.spec.Delay))
-			if here := n.sched.running; here != nil && here != d.src.node {
-				at = max(at, n.nextWindow(n.now)) // the other node learns of it one lookahead later
-			}
-			d.src.node.addTimer(n, timer{at: at, kind: startFlow, obj: id})
+		if w.running == nil || w.running == d.src.node {
+			d.meetDependency(w.now)
+		} else {
+			w.dependencies = append(w.dependencies, metDependency{d, w.now}) // the other node learns of it one lookahead later
 		}
+	}
+}
+
+// meetDependency counts off a flow that this one waited for, and starts this one
+// if it was the last.
+func (f *flow) meetDependency(at engine.Time) {
+	f.ready = max(f.ready, at)
+	if f.pendingDeps--; f.pendingDeps == 0 {
+		at = max(timeOf(f.spec.Start), f.ready+f.src.computeTime(f.spec.Delay), f.notBefore)
+		f.src.node.addTimer(timer{at: at, kind: startFlow, obj: f.id})
 	}
 }
 
 func (f *flow) record() FlowRecord {
 	return FlowRecord{
 		ID: int(f.id), Spec: f.spec, Key: f.key, Start: f.started, Ideal: f.ideal,
-		Sent: f.acked, Retransmitted: f.retransmitted, Finish: f.net.now, Arrived: f.arrival,
+		Sent: f.acked, Retransmitted: f.retransmitted, Finish: f.src.w.now, Arrived: f.arrival,
 	}
 }
 
@@ -238,11 +255,7 @@ func (f *flow) record() FlowRecord {
 // that have started and not finished.
 func (n *Network) Records() []FlowRecord {
 	all := slices.Clone(n.records)
-	// Nodes run one after the other, so flows that finish within one lookahead
-	// window are recorded by node first.
-	slices.SortStableFunc(all, func(a, b FlowRecord) int {
-		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(all, compareRecords)
 	for _, f := range n.flows {
 		if f != nil && !f.done && f.begun && !f.spec.IsComputation() {
 			all = append(all, f.record())
@@ -251,10 +264,15 @@ func (n *Network) Records() []FlowRecord {
 	return all
 }
 
+// compareRecords orders flows by when they finished.
+func compareRecords(a, b FlowRecord) int {
+	return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
+}
+
 // maySend reports whether the flow has bytes to send and its window permits
 // them.
 func (f *flow) maySend() bool {
-	if f.done || f.sent >= f.size {
+	if f.done || f.exhausted() {
 		return false
 	}
 	if f.tcp != nil {
@@ -266,7 +284,7 @@ func (f *flow) maySend() bool {
 	}
 	if f.net.cfg.VarWindow {
 		if f.control != nil {
-			f.rate = f.control.OnTimer(f.net.now)
+			f.rate = f.control.OnTimer(f.src.w.now)
 		}
 		if f.rate < f.port.rate {
 			hi, lo := bits.Mul64(uint64(w), uint64(f.rate))
@@ -274,7 +292,7 @@ func (f *flow) maySend() bool {
 			w = max(1, int64(scaled))
 		}
 	}
-	return f.sent-f.acked < w
+	return f.inFlight() < w
 }
 
 // makePacket makes the next packet and sets when the one after it is due.
@@ -282,27 +300,30 @@ func (f *flow) makePacket() *Packet {
 	if f.tcp != nil {
 		return f.tcp.makePacket(f)
 	}
-	n := f.net
-	payload := int32(min(int64(n.cfg.MTU), f.size-f.sent))
-	p := n.pool.get()
+	n, w := f.net, f.src.w
+	seq := f.nextByte()
+	payload := int32(min(int64(n.cfg.MTU), f.size-seq))
+	p := w.pool.get()
 	p.Key, p.Priority = f.key, f.prio
 	f.stampPath(p, 0)
 	p.TTL, p.DSCP, p.IPID = n.cfg.TTL, uint8(f.prio)<<3, f.ipid
 	f.ipid++
-	p.Seq, p.Payload, p.Sent = f.sent, payload, n.now
+	p.Seq, p.Payload, p.Sent = seq, payload, w.now
 	if f.spec.Transport == traffic.UDP {
 		p.Kind = KindUDP
 		p.Size = max(minFrame, ethernetSize+ipSize(&f.key)+udpSize+payload)
 	} else {
 		p.Kind, p.ECN = KindData, ECT
-		p.Size = n.dataSize(f, payload, f.sent == 0)
+		p.Size = n.dataSize(f, payload, seq == 0)
 		p.Control = n.ns3TopPriority(f.prio)
 	}
-	if f.sent < f.highest {
+	if seq < f.highest {
 		f.retransmitted += int64(payload)
 	}
 	f.noteOutstanding()
-	f.sent += int64(payload)
+	if seq == f.sent {
+		f.sent += int64(payload)
+	}
 	f.highest = max(f.highest, f.sent)
 	if f.spec.Queue != 0 && f.sent >= f.size {
 		f.src.sendQueue(f.spec.Queue).release(f)
@@ -311,7 +332,7 @@ func (f *flow) makePacket() *Packet {
 		w.Sent(f.src.Clock(), &f.key, f.sent)
 	}
 	if f.control != nil {
-		f.rate = f.control.OnSent(n.now, model.Bytes(p.Size))
+		f.rate = f.control.OnSent(w.now, model.Bytes(p.Size))
 	}
 	f.pace(p)
 	if f.spec.Transport == traffic.UDP {
@@ -331,7 +352,7 @@ func (f *flow) pace(p *Packet) {
 	if !f.net.cfg.RateBound {
 		rate = f.maxRate // congestion control acts through the window only
 	}
-	f.nextSend, f.lastSize = f.net.now, p.Size
+	f.nextSend, f.lastSize = f.src.w.now, p.Size
 	if rate < f.port.rate || f.net.traits.PaceAtLineRate && f.control != nil {
 		f.nextSend += f.net.transmit(p.Size, rate)
 	}
@@ -349,20 +370,20 @@ func (n *Network) transmit(size int32, rate model.Rate) engine.Time {
 // the retransmission timeout starts now.
 func (f *flow) noteOutstanding() {
 	if f.sent == f.acked {
-		f.progress = f.net.now
+		f.progress = f.src.w.now
 	}
 }
 
 // receiveData is the receiver's side of the transport.
 func (f *flow) receiveData(p *Packet) {
 	switch p.Kind {
-	case KindData:
+	case KindData, KindTrimmed:
 		f.receiveRDMA(p)
 	case KindTCP:
 		f.tcp.receiveSegment(f, p)
 	}
 	if f.expected >= f.size {
-		f.allReceived()
+		f.allReceived(f.dst.w)
 	}
 }
 

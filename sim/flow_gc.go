@@ -11,6 +11,7 @@ import (
 // later flows reuse their ids; an observer that keeps ids must be done with
 // them. Their packets that are still in flight are dropped.
 func (n *Network) ForgetFinished(before engine.Time) {
+	n.settle()
 	n.recyclesIDs = true
 	forget := func(r FlowRecord) bool {
 		if r.Finish >= before {

@@ -61,6 +61,7 @@ func TestPacketsOfForgottenFlowsAreDropped(t *testing.T) {
 	n.flows[0].finish()
 	n.ForgetFinished(engine.Forever)
 	n.Host(hosts[9]).deliver(n.Host(hosts[9]).ports[0], late)
+	n.settle()
 	if n.Counts.Drops[DropHost] != 1 {
 		t.Errorf("drops %v, want the packet without a flow", n.Counts.Drops)
 	}

@@ -26,7 +26,12 @@ type FlowInfo struct {
 
 // ObserveFlows sets the observer of the flows that a host sends, nil for none,
 // from the next event on.
-func (h *Host) ObserveFlows(w FlowObserver) { h.flowObserver = w }
+func (h *Host) ObserveFlows(w FlowObserver) {
+	h.flowObserver = w
+	if w != nil && !isNodeLocal(w) {
+		h.net.pin(h.node)
+	}
+}
 
 // notifyStart reports a flow to the observer.
 func (f *flow) notifyStart() {

@@ -44,7 +44,7 @@ func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 	b = n.appendTransport(b, p)
 	setLengths(b[ip:], l4-ip, p)
 	switch {
-	case p.Kind <= KindCNP:
+	case p.Kind <= KindTrimmed:
 		// The invariant CRC covers the finished packet.
 		b, _ = roce.AppendICRC(b, b[ip:])
 	case p.Kind == KindTCP:
@@ -135,7 +135,7 @@ func appendIP(b []byte, key *model.FlowKey, h innerHeader, id uint16) []byte {
 // invariant CRC.
 func setLengths(ip []byte, header int, p *Packet) {
 	total := len(ip)
-	if p.Kind <= KindCNP {
+	if p.Kind <= KindTrimmed {
 		total += roce.ICRCSize
 	}
 	if p.Key.Proto == model.UDP {
@@ -167,7 +167,7 @@ func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 		b = packet.UDP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort}.AppendTo(b)
 	}
 	switch p.Kind {
-	case KindData, KindAck, KindNack, KindCNP:
+	case KindData, KindAck, KindNack, KindCNP, KindTrimmed:
 		r := n.rocePacket(p)
 		return r.AppendTo(b)
 	}
@@ -236,7 +236,11 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 				size = f.size
 			}
 		}
-		first, last := p.Seq == 0, p.Seq+int64(p.Payload) >= size
+		payload := p.Payload
+		if p.Kind == KindTrimmed {
+			payload = int32(min(mtu, size-p.Seq))
+		}
+		first, last := p.Seq == 0, p.Seq+int64(payload) >= size
 		switch {
 		case first && last:
 			r.BTH.Opcode = roce.WriteOnly

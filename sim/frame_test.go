@@ -76,7 +76,7 @@ func TestLabelledFrames(t *testing.T) {
 	n := everything(t)
 	seen := map[Kind]int{}
 	for _, p := range n.ports {
-		p.Tap = func(_ engine.Time, pkt *Packet) {
+		p.SetTap(func(_ engine.Time, pkt *Packet) {
 			if p.sw == nil {
 				return
 			}
@@ -111,7 +111,7 @@ func TestLabelledFrames(t *testing.T) {
 				t.Fatalf("Parse(%x) = %v in %v, TTL %d, %v; want %v in %v, TTL %d", frame, read.Innermost().Key, read.Outer.Key, read.Innermost().TTL, err, pkt.Key, *pkt.outermost(), pkt.InnerTTL())
 			}
 			seen[pkt.Kind]++
-		}
+		})
 	}
 	n.run(time.Millisecond)
 	for _, k := range []Kind{KindData, KindAck, KindTCP, KindUDP} {
@@ -142,7 +142,7 @@ func TestTsharkReadsFrames(t *testing.T) {
 	}
 	frames, labelled := 0, 0
 	for _, p := range n.ports {
-		p.Tap = func(now engine.Time, pkt *Packet) {
+		p.SetTap(func(now engine.Time, pkt *Packet) {
 			b := n.AppendFrame(nil, pkt, p)
 			if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(0, int64(now.Model())), CaptureLength: len(b), Length: len(b)}, b); err != nil {
 				t.Fatal(err)
@@ -151,7 +151,7 @@ func TestTsharkReadsFrames(t *testing.T) {
 			if pkt.Extra != nil && len(pkt.Extra.Labels) > 0 {
 				labelled++
 			}
-		}
+		})
 	}
 	n.run(200 * time.Microsecond)
 	if err := w.Flush(); err != nil {
@@ -189,12 +189,12 @@ func TestFramesAllocateNothing(t *testing.T) {
 	b := make([]byte, 0, 4096)
 	sizes := map[int]int{}
 	for _, p := range n.ports {
-		p.Tap = func(_ engine.Time, pkt *Packet) {
+		p.SetTap(func(_ engine.Time, pkt *Packet) {
 			if got := testing.AllocsPerRun(1, func() { b = n.AppendFrame(b[:0], pkt, p) }); got != 0 {
 				t.Fatalf("AppendFrame allocates %v times; want 0", got)
 			}
 			sizes[len(b)]++
-		}
+		})
 	}
 	n.run(time.Millisecond)
 	if want := map[int]int{}; cmp.Equal(sizes, want) || n.Finished != 1 {

@@ -13,6 +13,7 @@ type Host struct {
 	Name string
 
 	net    *Network
+	w      *worker
 	node   *node
 	ports  []*Port
 	nics   []nic
@@ -28,9 +29,7 @@ type Host struct {
 
 	sendQueues map[uint32]*sendQueue // of flows with a Queue; nil: none yet
 
-	// Receive is called with packets of KindOther for this host; the host
-	// returns them to the pool afterwards.
-	Receive func(p *Packet)
+	receiver func(p *Packet) // of packets without a flow; nil usually
 }
 
 // nic schedules the flows of one port. A flow is in at most one of its lists,
@@ -67,7 +66,7 @@ func (f *flow) activate() {
 	c := f.port.nic()
 	if f.net.cfg.NS3 {
 		c.roundRobin.addFlow(f)
-	} else if f.nextSend > f.net.now {
+	} else if f.nextSend > f.src.w.now {
 		c.waiting.push(f)
 	} else {
 		c.ready.push(f)
@@ -78,7 +77,7 @@ func (f *flow) activate() {
 // nextPacket makes the next packet of the flow whose turn it is, or returns nil
 // and schedules the port for the next flow that is due.
 func (h *Host) nextPacket(p *Port) *Packet {
-	now, c := h.net.now, p.nic()
+	now, c := h.w.now, p.nic()
 	if h.net.cfg.NS3 {
 		return c.roundRobin.nextPacket(p, now)
 	}
@@ -133,7 +132,7 @@ func (h *Host) backlogged(p *Port) bool {
 // wakeBy schedules the port's scheduler, unless it is scheduled before.
 func (p *Port) wakeBy(at engine.Time) {
 	if at < p.wakeAt {
-		p.wakeAt = max(at, p.net.now)
+		p.wakeAt = max(at, p.w.now)
 		p.scheduleAt(p.wakeAt)
 	}
 }
@@ -157,22 +156,22 @@ func (h *Host) receive(p *Port, pkt *Packet) {
 
 // deliver passes a packet to its flow, mux or receiver.
 func (h *Host) deliver(p *Port, pkt *Packet) {
-	n := h.net
+	n, w := h.net, h.w
 	if pkt.flow == noFlow {
 		if h.mux != nil && h.mux.receive(p, pkt) {
 			return
 		}
 		for pkt.tunnelled() && n.routes.Owns(h.ID, pkt.Extra.Outer[0].Dst) {
-			n.decapsulate(pkt)
+			w.decapsulate(pkt)
 		}
-		n.Counts.Delivered++
+		w.counts.Delivered++
 		if n.observer != nil {
-			n.observer.Delivered(n.now, pkt, h)
+			n.observer.Delivered(w.now, pkt, h)
 		}
-		if h.Receive != nil {
-			h.Receive(pkt)
+		if h.receiver != nil {
+			h.receiver(pkt)
 		}
-		n.pool.put(pkt)
+		w.pool.put(pkt)
 		return
 	}
 	f := n.flowOf(pkt)
@@ -187,16 +186,16 @@ func (h *Host) deliver(p *Port, pkt *Packet) {
 		}
 		return
 	}
-	n.Counts.Delivered++
+	w.counts.Delivered++
 	if n.observer != nil {
-		n.observer.Delivered(n.now, pkt, h)
+		n.observer.Delivered(w.now, pkt, h)
 	}
 	if back {
 		f.receiveAck(pkt)
 	} else {
 		f.receiveData(pkt)
 	}
-	n.pool.put(pkt)
+	w.pool.put(pkt)
 }
 
 // nicState is the list of its NIC that a flow is in.

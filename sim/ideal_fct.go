@@ -169,9 +169,9 @@ func (n *Network) pathMetrics(pt *path) PathMetrics {
 // pair of hosts.
 func (n *Network) baseWindow(f *flow) (window int64, rtt engine.Time) {
 	if n.cfg.GlobalWindow {
-		if n.maxWindow == 0 {
+		n.largestWindow.Do(func() {
 			n.maxWindow, n.maxRTT = NewPathTable(n.routes, n.cfg.MTU, n.cfg.NS3).LargestWindow()
-		}
+		})
 		return n.maxWindow, n.maxRTT
 	}
 	pt := n.pathOf(f.key, f.src.ID)

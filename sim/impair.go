@@ -1,6 +1,11 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
 
 // impairment is one fault of a link or switch that acts on packets.
 type impairment struct {
@@ -8,6 +13,11 @@ type impairment struct {
 	reason Reason
 	down   bool
 	match  func(p *Packet) bool // nil: every packet
+
+	// Of a link that is slow.
+	rate        model.Rate  // that it carries; 0: its own
+	delay       engine.Time // more than its own
+	lastArrival engine.Time // of a packet that was delayed: links do not reorder
 }
 
 // impairments are the faults of one link or switch. They start and end
@@ -27,11 +37,11 @@ func (list impairments) survives(at *Port, p *Packet) bool {
 	for _, im := range list {
 		switch {
 		case im.down:
-			at.net.drop(p, at, DropLinkDown)
+			at.w.net.drop(p, at, DropLinkDown)
 			return false
 		case im.match != nil && !im.match(p):
 		case im.loss > 0 && at.node.random() < im.loss:
-			at.net.drop(p, at, im.reason)
+			at.w.net.drop(p, at, im.reason)
 			return false
 		}
 	}

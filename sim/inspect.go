@@ -47,7 +47,7 @@ func (p *Port) Delay() engine.Time { return p.delay }
 
 // PauseFrameTime returns how long a pause frame that this end sends occupies the
 // link.
-func (p *Port) PauseFrameTime() engine.Time { return p.serialize(p.net.pfcSize) }
+func (p *Port) PauseFrameTime() engine.Time { return p.serialize(p.w.net.pfcSize) }
 
 // PauseFrameSize returns the bytes of a pause frame on the wire.
 func (n *Network) PauseFrameSize() model.Bytes { return model.Bytes(n.pfcSize) }

@@ -52,7 +52,7 @@ func (f LinkDown) apply(n *Network) func() {
 			up()
 		}
 		if f.Up > 0 {
-			n.At(n.now+engine.Of(wait), turn)
+			n.At(n.Now()+engine.Of(wait), turn)
 		}
 	}
 	turn()
@@ -62,7 +62,7 @@ func (f LinkDown) apply(n *Network) func() {
 // discardInFlight drops the packets in flight to the port and clears the pauses
 // of both ends: a link that comes back starts afresh.
 func (p *Port) discardInFlight() {
-	n := p.net
+	n := p.w.net
 	for p.inbox.head != nil {
 		n.drop(p.inbox.pop(), p.peer, DropLinkDown)
 	}

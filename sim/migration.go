@@ -106,7 +106,7 @@ func (n *Network) routesAfter(m *Migration) *topo.Routes {
 // one thing and keep the rest, such as migrations, start from
 // Routes().Config().
 func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.NodeID) time.Duration) {
-	if err := n.intent.Set(n.now.Model(), routes); err != nil {
+	if err := n.intent.Set(n.Now().Model(), routes); err != nil {
 		panic(err) // time only advances, and the fabric is the network's: anything else is a bug of the caller
 	}
 	n.routes = routes
@@ -124,7 +124,7 @@ func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.Nod
 		} else if d := after(sw.ID); d <= 0 {
 			follow()
 		} else {
-			n.At(n.now+engine.Of(d), follow)
+			n.At(n.Now()+engine.Of(d), follow)
 		}
 	}
 }

@@ -132,11 +132,11 @@ func (m *mux) receive(in *Port, p *Packet) bool {
 		return true
 	}
 	p.TTL--
-	n.encapsulate(p, m.outerHeader(p.Key, dip))
-	n.Counts.Consumed++
-	m.last = max(m.last, n.now+s.delay+m.extraDelay) // no reordering when a slow mux recovers
+	h.w.encapsulate(p, m.outerHeader(p.Key, dip))
+	h.w.counts.Consumed++
+	m.last = max(m.last, h.w.now+s.delay+m.extraDelay) // no reordering when a slow mux recovers
 	if m.work.push(m.last, p) {
-		h.node.addTimer(n, timer{at: m.last, kind: runFunc, run: m.done})
+		h.node.addTimer(timer{at: m.last, kind: runFunc, run: m.done})
 	}
 	return true
 }
@@ -146,7 +146,7 @@ func (m *mux) forward() {
 	h, n := m.host, m.host.net
 	p := m.work.pop()
 	if next := m.work.at; next != engine.Forever {
-		h.node.addTimer(n, timer{at: next, kind: runFunc, run: m.done})
+		h.node.addTimer(timer{at: next, kind: runFunc, run: m.done})
 	}
 	n.egressPortOrFirst(h, p.Extra.Outer[0]).enqueue(p)
 }

@@ -36,7 +36,7 @@ func TestFlowsToAVirtualAddress(t *testing.T) {
 			n.add(t, flows...)
 			var wrapped, straight int
 			for _, h := range n.hosts {
-				h.ports[0].Tap = func(_ engine.Time, p *Packet) {
+				h.ports[0].SetTap(func(_ engine.Time, p *Packet) {
 					switch id, back := p.Flow(); {
 					case back:
 						if p.tunnelled() || p.Key.Src != f.To {
@@ -51,7 +51,7 @@ func TestFlowsToAVirtualAddress(t *testing.T) {
 						checkFrame(t, n, p, h.ports[0])
 						wrapped++
 					}
-				}
+				})
 			}
 			n.run(100 * time.Millisecond)
 			used := map[string]int{}
@@ -128,7 +128,7 @@ func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 	}
 	seen := 0
 	last := dst.ports[0].peer
-	last.Tap = func(_ engine.Time, p *Packet) {
+	last.SetTap(func(_ engine.Time, p *Packet) {
 		frame := n.AppendFrame(nil, p, last)
 		var got packet.Packet
 		if err := got.Parse(frame); err != nil {
@@ -139,7 +139,7 @@ func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 			t.Errorf("depth %d, TTL %d over %d, key %v, DSCP %d; want 2, %d over 18, %v, 24", got.Depth, got.Outer.TTL, in.TTL, in.Key, in.DSCP(), 20-hops, n.flows[0].key)
 		}
 		seen++
-	}
+	})
 	n.run(time.Millisecond)
 	if seen != 1 || n.Finished != 1 {
 		t.Errorf("%d packets seen, %d flows finished; want one", seen, n.Finished)
@@ -170,13 +170,13 @@ func TestSlowMuxIsSlow(t *testing.T) {
 	mux := n.named(t, "mux0")
 	n.inject(t, time.Millisecond, time.Millisecond, SlowMux{Host: mux, Delay: 300 * time.Microsecond})
 	var last engine.Time
-	n.Host(mux).ports[0].Tap = func(engine.Time, *Packet) {
+	n.Host(mux).ports[0].SetTap(func(engine.Time, *Packet) {
 		m := n.Host(mux).mux
 		if m.last < last {
 			t.Fatalf("a packet is done at %v, one that came before it at %v", m.last, last)
 		}
 		last = m.last
-	}
+	})
 	n.run(10 * time.Millisecond)
 	slowed := 0
 	for _, r := range n.Records() {
@@ -266,7 +266,7 @@ func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 	key := p.Key
 	var got []Packet
 	for _, h := range n.hosts {
-		h.Receive = func(p *Packet) { got = append(got, *p) }
+		h.SetReceiver(func(p *Packet) { got = append(got, *p) })
 	}
 	n.Host(1).Send(p, n.Host(1).ports[0])
 	n.run(time.Millisecond)

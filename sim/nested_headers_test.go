@@ -53,17 +53,17 @@ func TestProbesWalkAlongSwitches(t *testing.T) {
 				n := yard(t, func(c *Config) { c.TTL = 60 })
 				var seen []hop
 				for _, p := range n.ports {
-					p.Tap = func(_ engine.Time, pkt *Packet) {
+					p.SetTap(func(_ engine.Time, pkt *Packet) {
 						frame := n.AppendFrame(nil, pkt, p)
 						var got packet.Packet
 						if err := got.Parse(frame); err != nil || len(frame) != int(pkt.Size) || got.Innermost().TTL != pkt.InnerTTL() || got.Outer.TTL != pkt.TTL {
 							t.Fatalf("Parse(%x) = %v; want %d bytes, TTL %d over %d", frame, err, pkt.Size, pkt.TTL, pkt.InnerTTL())
 						}
 						seen = append(seen, hop{node: n.fabric.Node(p.Node).Name, depth: pkt.depth(), ttl: pkt.TTL})
-					}
+					})
 				}
 				var got []Packet
-				n.Host(4).Receive = func(p *Packet) { got = append(got, *p) }
+				n.Host(4).SetReceiver(func(p *Packet) { got = append(got, *p) })
 				p := n.probe(t, v6, 20, tc.along...)
 				size := p.Size - int32(len(tc.along))*ipSize(&p.Key)
 				n.Host(0).Send(p, n.Host(0).ports[0])

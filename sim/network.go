@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/congestion"
@@ -17,8 +18,6 @@ type Network struct {
 	routes *topo.Routes
 
 	sched schedule
-	now   engine.Time // of the node that runs
-	pool  pool
 
 	nodes    []node  // by NodeID
 	ports    []*Port // by index
@@ -35,6 +34,7 @@ type Network struct {
 	traits         congestion.Traits            // of the congestion control
 	pfcSize        int32                        // of a pause frame
 	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
+	largestWindow  sync.Once                    // computes the two below
 	maxWindow      int64
 	maxRTT         engine.Time
 	tableVersion   uint16 // counts changes of forwarding tables
@@ -43,7 +43,6 @@ type Network struct {
 	intent         *topo.Intent // intended routes of all times; routes are the newest
 	intentVersion  uint32       // counts changes of intended routes
 	polarization   hashPolarization
-	timerSeq       uint64
 	Finished       int // flows
 
 	observer      Observer
@@ -61,8 +60,30 @@ type Counts struct {
 	Pauses     int64 // PAUSE frames sent, including refreshes
 	Resumes    int64
 	Marked     int64 // packets that got an ECN mark
+	Trimmed    int64 // packets that lost their payload to a full buffer
+	Reordered  int64 // RDMA packets that arrived before one of an earlier byte
+	Duplicates int64 // RDMA packets that arrived with bytes that their receiver had; only with selective repeat
 	LabelsLost int64 // labels lost when a packet was encapsulated or decapsulated
 	Drops      [numReasons]int64
+}
+
+// add adds the totals of a part of the run.
+func (c *Counts) add(d *Counts) {
+	c.Hops += d.Hops
+	c.Events += d.Events
+	c.Delivered += d.Delivered
+	c.Originated += d.Originated
+	c.Consumed += d.Consumed
+	c.Pauses += d.Pauses
+	c.Resumes += d.Resumes
+	c.Marked += d.Marked
+	c.Trimmed += d.Trimmed
+	c.Reordered += d.Reordered
+	c.Duplicates += d.Duplicates
+	c.LabelsLost += d.LabelsLost
+	for i := range c.Drops {
+		c.Drops[i] += d.Drops[i]
+	}
 }
 
 // New builds a network. It runs nothing.
@@ -77,6 +98,7 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 		intent:         topo.NewIntent(routes),
 		nextSourcePort: map[[2]model.Addr]uint16{}, services: map[model.Addr]*service{},
 	}
+	n.sched.workers = []*worker{newWorker(n, 0)}
 	n.tunnelOverhead = tunnelOverhead(f)
 	n.pfcSize, n.traits = pfcSize, congestion.TraitsOf(cfg.Congestion)
 	if cfg.NS3 {
@@ -112,8 +134,9 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 // Fabric returns the network's topology.
 func (n *Network) Fabric() *topo.Fabric { return n.fabric }
 
-// Now returns the simulated time.
-func (n *Network) Now() engine.Time { return n.now }
+// Now returns the simulated time. Programs and observers that may run on several
+// cores use the method of their switch or host instead.
+func (n *Network) Now() engine.Time { return n.sched.workers[0].now }
 
 // Port returns a port, or nil if there is none.
 func (n *Network) Port(p model.Port) *Port {
@@ -155,7 +178,7 @@ func (n *Network) AddFlows(list []traffic.Flow) error {
 			}
 			continue
 		}
-		f.src.node.addTimer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: f.id})
+		f.src.node.addTimer(timer{at: max(n.Now(), timeOf(list[i].Start)), kind: startFlow, obj: f.id})
 	}
 	return nil
 }
@@ -189,13 +212,18 @@ func (r Reason) String() string { return reasonNames[r] }
 
 // drop drops a packet at a port.
 func (n *Network) drop(p *Packet, at *Port, why Reason) {
-	n.Counts.Drops[why]++
+	w := at.w
+	w.counts.Drops[why]++
 	at.Drops[why]++
-	if at.sw != nil && at.sw.DropTap != nil && why != DropSilent && why != DropCorrupt {
-		at.sw.DropTap(p, at, why)
+	if at.sw != nil && at.sw.dropTap != nil && why != DropSilent && why != DropCorrupt {
+		at.sw.dropTap(p, at, why)
 	}
 	if n.observer != nil {
-		n.observer.Dropped(n.now, p, at, why)
+		if w.defersObserver() {
+			w.observed = append(w.observed, observation{kind: sawDrop, now: w.now, port: at, pkt: p, why: why})
+			return
+		}
+		n.observer.Dropped(w.now, p, at, why)
 	}
-	n.pool.put(p)
+	w.pool.put(p)
 }

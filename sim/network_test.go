@@ -76,3 +76,23 @@ func TestIncastLosesNothing(t *testing.T) {
 		t.Errorf("finished %d, drops %v, pauses %d; want 15, none, some", n.Finished, n.Counts.Drops, n.Counts.Pauses)
 	}
 }
+
+// An idle fabric takes no events: between two flows a run goes from the last event of the
+// first to the first of the second, whether they are 10 ms or 100 s apart.
+func TestIdleTimeTakesNoEvents(t *testing.T) {
+	events := func(apart time.Duration) int64 {
+		n := fatTree(t, 4, DefaultConfig())
+		for i := range model.Time(2) {
+			n.add(t, traffic.Flow{Src: 0, Dst: 15, Bytes: 100 * model.KB, Priority: 3, Start: 1000 + i*model.Time(apart)})
+		}
+		n.run(2 * apart)
+		if n.Finished != 2 {
+			t.Fatalf("%d flows finished; want 2", n.Finished)
+		}
+		return n.Counts.Events
+	}
+	near, far := events(10*time.Millisecond), events(100*time.Second)
+	if near != far || near == 0 {
+		t.Errorf("%d events with the flows 10 ms apart, %d with 100 s; want the same", near, far)
+	}
+}

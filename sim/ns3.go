@@ -44,12 +44,12 @@ func (n *Network) ns3TopPriority(prio model.Priority) bool { return prio == 0 &&
 
 // stampINT writes the port's in-band telemetry on a packet that leaves it.
 func (p *Port) stampINT(pkt *Packet) {
-	queued := int64(bits.OnesCount8(p.pfcDue)) * int64(p.net.pfcSize)
+	queued := int64(bits.OnesCount8(p.pfcDue)) * int64(p.w.net.pfcSize)
 	for full := p.nonEmpty; full != 0; full &= full - 1 {
 		queued += p.queues[bits.TrailingZeros16(full)].bytes
 	}
-	e := p.net.pool.extra(pkt)
-	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.traits.INTMulti)
+	e := p.w.pool.extra(pkt)
+	e.INT.Push(p.w.now, p.TxData, queued, p.rate, p.w.net.traits.INTMulti)
 }
 
 // roundRobin is the order in which a NIC serves its flows: in the order they

@@ -12,14 +12,15 @@ type Kind uint8
 
 // Kinds of packet.
 const (
-	KindData  Kind = iota // RDMA payload
-	KindAck               // RDMA acknowledgement
-	KindNack              // RDMA negative acknowledgement: go back to Ack
-	KindCNP               // congestion notification
-	KindPFC               // pause frame; never forwarded
-	KindTCP               // TCP segment, payload or not
-	KindUDP               // plain datagram
-	KindOther             // anything that a program or a test sends
+	KindData    Kind = iota // RDMA payload
+	KindAck                 // RDMA acknowledgement
+	KindNack                // RDMA negative acknowledgement: go back to Ack
+	KindCNP                 // congestion notification
+	KindTrimmed             // RDMA payload that a switch has cut off: only headers are left
+	KindPFC                 // pause frame; never forwarded
+	KindTCP                 // TCP segment, payload or not
+	KindUDP                 // plain datagram
+	KindOther               // anything that a program or a test sends
 )
 
 // ECN bits of the IP header.
@@ -68,6 +69,10 @@ type Packet struct {
 	DSCP     uint8
 	TCPFlags uint8
 	Echo     bool // an acknowledgement that echoes an ECN mark
+
+	// sack names one packet in an acknowledgement of a flow with selective
+	// repeat: 1 + its distance from Seq in packets. 0 names none.
+	sack uint16
 
 	// Extra holds rare fields; nil usually.
 	Extra *Extra
@@ -152,26 +157,51 @@ func ipSize(k *model.FlowKey) int32 {
 // pool recycles packets.
 type pool struct {
 	free   *Packet
+	spare  int // packets in free
 	made   int // packets ever allocated: the maximum in use at once
 	extras []*Extra
+
+	leftOver *leftOver // of all workers; nil where there is one
 }
 
-// slab packets are allocated at once, aligned to cache lines.
-const slab = 64
+// slab packets are allocated at once, aligned to cache lines; once a worker has largeSlab
+// of them, as many at once, on huge pages. A fabric of k=16 has 60,000 packets in flight:
+// with small pages, the translations of their addresses are not cached (figures in
+// docs/simulator.md#how-fast-it-is).
+const (
+	slab      = 64
+	largeSlab = 2 << 20 / 128
+)
 
 // get returns a zero packet.
 func (l *pool) get() *Packet {
 	if l.free == nil {
-		more := new([slab]Packet)
-		for i := range more {
-			l.put(&more[i])
-		}
-		l.made += slab
+		l.refill()
 	}
 	p := l.free
 	l.free = p.next
+	l.spare--
 	*p = Packet{flow: noFlow}
 	return p
+}
+
+// refill adds packets that another worker has left over, or new ones.
+func (l *pool) refill() {
+	if l.leftOver != nil && l.leftOver.take(l) {
+		return
+	}
+	n := slab
+	if l.made >= largeSlab {
+		n = largeSlab
+	}
+	more := make([]Packet, n)
+	if n == largeSlab {
+		adviseHugePages(more)
+	}
+	for i := range more {
+		l.put(&more[i])
+	}
+	l.made += n
 }
 
 func (l *pool) put(p *Packet) {
@@ -180,6 +210,7 @@ func (l *pool) put(p *Packet) {
 	}
 	p.next = l.free
 	l.free = p
+	l.spare++
 }
 
 // recycle is a separate function so that put can be inlined.

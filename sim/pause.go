@@ -25,27 +25,28 @@ func (p *Port) sendPause(prio model.Priority, stop bool) {
 // pauseFrame makes the next frame that is due. A pause with a duration is
 // repeated at half of it while it is needed.
 func (p *Port) pauseFrame() *Packet {
-	n := p.net
+	w := p.w
+	n := w.net
 	// Round robin, so that one priority that alternates cannot delay the
 	// others: headroom is computed for one frame of each.
 	prio := model.Priority(bits.TrailingZeros8(bits.RotateLeft8(p.pfcDue, -int(p.pfcNext)))+int(p.pfcNext)) & 7
 	p.pfcNext = uint8(prio+1) & 7
 	p.pfcDue &^= 1 << prio
 	p.PFC[prio].Sent++
-	pkt := n.pool.get()
+	pkt := w.pool.get()
 	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, n.pfcSize, prio
 	if p.pfcStop>>prio&1 == 0 {
-		n.Counts.Resumes++
+		w.counts.Resumes++
 		return pkt
 	}
-	n.Counts.Pauses++
+	w.counts.Pauses++
 	pkt.Sent = engine.Forever
 	if n.cfg.PauseTime > 0 {
 		// A frame holds whole quanta of this link's speed.
 		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
 		pkt.Sent = engine.Of(quanta.Duration(p.rate))
-		p.node.addTimer(n, timer{
-			at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio),
+		p.node.addTimer(timer{
+			at: w.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio),
 			gen: p.refreshGen[prio],
 		})
 	}
@@ -61,7 +62,8 @@ func (p *Port) repeatPause(prio uint8, gen uint16) {
 
 // receivePause handles a pause frame: it pauses or resumes this end's sending.
 func (p *Port) receivePause(pkt *Packet) {
-	n := p.net
+	w := p.w
+	n := w.net
 	prio := pkt.Priority
 	stop := pkt.pauseFor() > 0
 	p.pauseGen[prio]++
@@ -70,18 +72,18 @@ func (p *Port) receivePause(pkt *Packet) {
 		p.PausesReceived++
 	}
 	if n.observer != nil {
-		n.observer.PauseReceived(n.now, p, prio, stop)
+		w.observePause(sawPauseFrame, p, prio, stop)
 	}
 	if p.sw != nil {
 		p.sw.pauseReceived(p, pkt)
 	}
 	if stop && pkt.pauseFor() != engine.Forever {
-		p.node.addTimer(n, timer{
-			at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio),
+		p.node.addTimer(timer{
+			at: w.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio),
 			gen: p.pauseGen[prio],
 		})
 	}
-	n.pool.put(pkt)
+	w.pool.put(pkt)
 	p.setPaused(prio, stop)
 }
 
@@ -97,17 +99,18 @@ func (p *Port) setPaused(prio model.Priority, stop bool) {
 	if was := p.paused&bit != 0; was == stop {
 		return
 	}
-	n := p.net
+	w := p.w
+	n := w.net
 	if stop {
 		p.paused |= bit
 		p.PFC[prio].Transitions++
-		p.pausedSince[prio] = n.now
+		p.pausedSince[prio] = w.now
 	} else {
 		p.paused &^= bit
-		p.PausedFor[prio] += n.now - p.pausedSince[prio]
+		p.PausedFor[prio] += w.now - p.pausedSince[prio]
 	}
 	if n.observer != nil {
-		n.observer.PauseChanged(n.now, p, prio, stop)
+		w.observePause(sawPauseChange, p, prio, stop)
 	}
 	if !stop {
 		if p.host != nil {

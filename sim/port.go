@@ -25,15 +25,12 @@ type Port struct {
 	delay     engine.Time
 	TxPkts    int64
 	TxData    model.Bytes
-	// Tap is called with every packet as it starts to leave; nil usually. It
-	// must not keep it, nor change it, except for the DSCP mark of a host's own
-	// packets.
-	Tap      func(now engine.Time, p *Packet)
-	nonEmpty uint16 // queues with packets, one bit each
-	paused   uint16 // priorities that the neighbour has paused
-	ID       model.PortID
-	pfcDue   uint8 // pause frames to send, one bit per priority
-	next     uint8 // where round robin continues
+	tap       Tap    // nil usually
+	nonEmpty  uint16 // queues with packets, one bit each
+	paused    uint16 // priorities that the neighbour has paused
+	ID        model.PortID
+	pfcDue    uint8 // pause frames to send, one bit per priority
+	next      uint8 // where round robin continues
 
 	// For one that arrives:
 	inbox  linkQueue    // packets in flight to this port
@@ -41,7 +38,7 @@ type Port struct {
 	wakeAt engine.Time  // when a flow of its host is due
 	due    *engine.Time // its entry in node.due
 	node   *node
-	net    *Network
+	w      *worker // that runs the node
 
 	// For both:
 	sw      *Switch // one of sw and host is set
@@ -69,6 +66,8 @@ type Port struct {
 	pausedSince    [numPriorities]engine.Time
 	PFC            [numPriorities]PFCCounts
 	Marked         [numPriorities]int64 // packets that got an ECN mark in this port's queue
+
+	miscounts []*miscount // faults of its counters; nil usually
 }
 
 // PFCCounts are the pause and resume frames of one priority at one port.
@@ -85,7 +84,7 @@ type ecnCurve struct {
 
 func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 	p := &Port{
-		Node: tn.ID, ID: tp.ID, net: n, index: int32(len(n.ports)),
+		Node: tn.ID, ID: tp.ID, w: n.sched.workers[0], index: int32(len(n.ports)),
 		rate: tp.Rate, delay: engine.Of(tp.Delay),
 	}
 	if const8 := int64(8 * engine.Second); n.cfg.NS3 {
@@ -139,7 +138,7 @@ func (p *Port) Paused(prio model.Priority) bool { return p.paused>>prio&1 != 0 }
 func (p *Port) PausedTime(prio model.Priority) engine.Time {
 	t := p.PausedFor[prio]
 	if p.Paused(prio) {
-		t += p.net.now - p.pausedSince[prio]
+		t += p.w.now - p.pausedSince[prio]
 	}
 	return t
 }
@@ -152,8 +151,8 @@ func (p *Port) enqueue(pkt *Packet) {
 	}
 	p.queues[q].push(pkt)
 	p.nonEmpty |= 1 << q
-	if n := p.net; n.queueObserver != nil {
-		n.queueObserver.Queued(n.now, pkt, p)
+	if n := p.w.net; n.queueObserver != nil {
+		n.queueObserver.Queued(p.w.now, pkt, p)
 	}
 	p.kick()
 }
@@ -163,7 +162,7 @@ func (p *Port) kick() {
 	if p.txAt != engine.Forever {
 		return
 	}
-	if p.net.now >= p.busyUntil {
+	if p.w.now >= p.busyUntil {
 		p.transmit()
 		return
 	}
@@ -190,8 +189,8 @@ func (p *Port) transmit() {
 		}
 		switch {
 		case p.host != nil:
-			if p.net.cfg.AckHosts {
-				pkt.Control = p.net.ns3TopPriority(pkt.Priority)
+			if p.w.net.cfg.AckHosts {
+				pkt.Control = p.w.net.ns3TopPriority(pkt.Priority)
 			}
 		case !p.sw.runDequeue(pkt, p):
 			p.kick()
@@ -227,28 +226,35 @@ func (p *Port) transmit() {
 
 // idle reports whether a packet would be sent at once, before any other.
 func (p *Port) idle(pkt *Packet) bool {
-	return p.nonEmpty == 0 && p.pfcDue == 0 && p.net.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
+	return p.nonEmpty == 0 && p.pfcDue == 0 && p.w.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
 }
 
 // send puts a packet on the wire, which must be free.
 func (p *Port) send(pkt *Packet) {
-	n := p.net
-	p.busyUntil = n.now + p.serialize(pkt.Size)
-	if n.traits.INTMulti > 0 && p.sw != nil && pkt.Kind == KindData {
+	w := p.w
+	p.busyUntil = w.now + p.serialize(pkt.Size)
+	var late engine.Time
+	if len(p.impair) != 0 {
+		late = p.impair.slow(p, pkt)
+	}
+	if w.net.traits.INTMulti > 0 && p.sw != nil && pkt.Kind == KindData {
 		p.stampINT(pkt)
 	}
 	p.TxPkts++
 	p.TxData += model.Bytes(pkt.Size)
 	if pkt.Kind != KindPFC {
-		n.Counts.Hops++
+		w.counts.Hops++
 	}
-	if p.Tap != nil {
-		p.Tap(n.now, pkt)
+	if p.tap != nil {
+		p.tap(w.now, pkt)
 	}
 	if len(p.impair) == 0 || p.impair.survives(p, pkt) {
-		at := p.busyUntil + p.delay
-		if p.peer.inbox.push(at, pkt) {
-			p.peer.scheduleAt(at)
+		at := p.busyUntil + p.delay + late
+		switch to := p.peer; {
+		case to.w != w:
+			w.sendCrossing(to, at, pkt)
+		case to.inbox.push(at, pkt):
+			to.scheduleAt(at)
 		}
 	}
 }

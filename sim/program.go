@@ -98,7 +98,7 @@ func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
 
 // Clone returns a deep copy of the packet. It must be sent with Send.
 func (c *Context) Clone() *Packet {
-	pool := &c.Switch.net.pool
+	pool := &c.Switch.w.pool
 	p := pool.get()
 	*p = *c.Packet
 	p.next, p.Extra = nil, nil
@@ -124,11 +124,11 @@ func (c *Context) Truncate(p *Packet, size int32) {
 
 // Extra returns the Extra of a packet, an empty one from the pool if it had
 // none.
-func (c *Context) Extra(p *Packet) *Extra { return c.Switch.net.pool.extra(p) }
+func (c *Context) Extra(p *Packet) *Extra { return c.Switch.w.pool.extra(p) }
 
 // NewPacket returns an empty packet that the switch originates. It must be sent
 // with Send.
-func (c *Context) NewPacket() *Packet { return c.Switch.net.pool.get() }
+func (c *Context) NewPacket() *Packet { return c.Switch.w.pool.get() }
 
 // Send queues a packet of the program at a port once the current event is over:
 // the port may be about to send. Programs see it at StageDequeue only, so that
@@ -139,9 +139,9 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 // After runs a program again at StageTimer when the switch's clock has advanced
 // by d.
 func (c *Context) After(program Runner, d time.Duration, number int) {
-	n, sw := c.Switch.net, c.Switch
+	sw := c.Switch
 	at := sw.node.clock.when(c.Now.Add(d))
-	sw.node.addTimer(n, timer{at: max(at, n.now), kind: runFunc, run: sw.newWakeup(program, number)})
+	sw.node.addTimer(timer{at: max(at, sw.w.now), kind: runFunc, run: sw.newWakeup(program, number)})
 }
 
 // wakeup is a program's timer. It is reused when it has fired, so that timers
@@ -223,7 +223,7 @@ func (ps *programs) any(s Stage) bool { return ps.at[s] != nil }
 func (sw *Switch) startPrograms(p *Packet) {
 	c := &sw.programs.ctx
 	c.Packet, c.Unchanged, c.Unqueued = p, false, false
-	if now := sw.net.now; c.at != now {
+	if now := sw.w.now; c.at != now {
 		c.at, c.Now = now, sw.Clock()
 	}
 }
@@ -259,14 +259,14 @@ func (sw *Switch) runDequeue(p *Packet, out *Port) bool {
 //go:noinline
 func (ps *programs) endPacket() bool {
 	c := &ps.ctx
-	how, n := c.ended, c.Switch.net
+	how, n, w := c.ended, c.Switch.net, c.Switch.w
 	c.ended = going
 	switch {
 	case c.Stage == StagePFC:
 		return true
 	case how == consumed:
-		n.Counts.Consumed++
-		n.pool.put(c.Packet)
+		w.counts.Consumed++
+		w.pool.put(c.Packet)
 	case c.Out != nil:
 		n.drop(c.Packet, c.Out, DropProgram)
 	default:
@@ -281,7 +281,7 @@ func (p *Packet) noteEnqueue(out *Port) {
 	if p.Control {
 		q = controlQueue
 	}
-	p.EnqueuedAt, p.BytesAhead = out.net.now, int32(out.queues[q].bytes)
+	p.EnqueuedAt, p.BytesAhead = out.w.now, int32(out.queues[q].bytes)
 }
 
 // Attach adds a program after those the switch has.
@@ -300,6 +300,9 @@ func (sw *Switch) Attach(p Program) {
 			ps.at[s] = chain{there, run}
 		}
 	}
+	if !isNodeLocal(p) {
+		sw.net.pin(sw.node)
+	}
 	ps.attached++
 	ps.single = ps.attached == 1
 	ps.unqueued = nil
@@ -315,28 +318,28 @@ func (sw *Switch) Start(p Runner, number int) { sw.runTimer(p, number) }
 func (sw *Switch) runTimer(p Runner, number int) {
 	c := &sw.programs.ctx
 	c.Stage, c.Switch, c.Packet, c.Out, c.Timer = StageTimer, sw, nil, nil, number
-	c.at, c.Now = sw.net.now, sw.Clock()
+	c.at, c.Now = sw.w.now, sw.Clock()
 	p.Run(c)
 	c.ended = going
 }
 
 // NewPacket returns an empty packet that the switch originates. It must be sent
 // with Send.
-func (sw *Switch) NewPacket() *Packet { return sw.net.pool.get() }
+func (sw *Switch) NewPacket() *Packet { return sw.w.pool.get() }
 
 // Extra is Context's, for a packet that is sent outside of any event.
-func (sw *Switch) Extra(p *Packet) *Extra { return sw.net.pool.extra(p) }
+func (sw *Switch) Extra(p *Packet) *Extra { return sw.w.pool.extra(p) }
 
 // Send is Context's, outside of any event.
 func (sw *Switch) Send(p *Packet, out *Port) {
-	n, ps := sw.net, &sw.programs
+	ps := &sw.programs
 	p.ingress = 0
 	p.hop = uint8(len(p.path)) // it need not be on its flow's path
 	if ps.flush == nil {
 		ps.flush = sw.sendOutbox
 	}
 	if len(ps.outbox) == 0 {
-		sw.node.addTimer(n, timer{at: n.now, kind: runFunc, run: ps.flush})
+		sw.node.addTimer(timer{at: sw.w.now, kind: runFunc, run: ps.flush})
 	}
 	ps.outbox = append(ps.outbox, outgoing{p, out})
 }
@@ -367,7 +370,7 @@ func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 
 // inject queues a packet that the switch originates.
 func (sw *Switch) inject(out *Port, p *Packet) {
-	sw.net.Counts.Originated++
+	sw.w.counts.Originated++
 	p.noteEnqueue(out)
 	if p.Control {
 		out.enqueue(p)
@@ -383,10 +386,10 @@ func (sw *Switch) Ports() []*Port { return sw.ports }
 
 // NewPacket returns an empty packet that the host originates. It must be sent
 // with Send.
-func (h *Host) NewPacket() *Packet { return h.net.pool.get() }
+func (h *Host) NewPacket() *Packet { return h.w.pool.get() }
 
 // Extra is Context's, for a packet that the host originates.
-func (h *Host) Extra(p *Packet) *Extra { return h.net.pool.extra(p) }
+func (h *Host) Extra(p *Packet) *Extra { return h.w.pool.extra(p) }
 
 // Send queues a packet that the host originates, such as a poll or a probe, at
 // one of its ports. It precedes the packets of flows.

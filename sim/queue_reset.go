@@ -40,7 +40,7 @@ func (sw *Switch) discard(out *Port, p *Packet) {
 		}
 	}
 	if n.observer != nil {
-		n.observer.Dequeued(n.now, p, out)
+		n.observer.Dequeued(sw.w.now, p, out)
 	}
 	n.drop(p, out, DropReset)
 }

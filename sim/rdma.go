@@ -29,24 +29,31 @@ func (n *Network) ackSize(key *model.FlowKey) int32 {
 
 func (f *flow) startRDMA() {
 	n := f.net
+	if n.cfg.Selective {
+		f.startSelective()
+	}
 	window, rtt := int64(0), engine.Time(0)
 	if n.cfg.Window {
 		window, rtt = n.baseWindow(f)
 		f.window = window
 	}
 	if !f.spec.NoCC && n.cfg.Congestion != nil {
-		f.control = n.cfg.Congestion.New(congestion.Flow{
-			Line: f.rate, Window: window, BaseRTT: rtt, Payload: int64(n.cfg.MTU),
-		})
+		about := congestion.Flow{Line: f.rate, Window: window, BaseRTT: rtt, Payload: int64(n.cfg.MTU)}
+		if pt := n.pathOf(f.key, f.src.ID); n.traits.Hops && pt != nil {
+			about.Hops = len(pt.ports) - 1
+		}
+		f.control = n.cfg.Congestion.New(about)
 	}
 }
 
 // receiveRDMA receives payload: in order it is acknowledged; out of order it is
 // NACKed, once per gap and NackGap.
 func (f *flow) receiveRDMA(p *Packet) {
-	n := f.net
+	n, now := f.net, f.dst.w.now
 	marked := p.ECN == CE
 	switch {
+	case f.placed != nil:
+		f.receiveSelective(p, marked && n.cfg.CNPInterval == 0)
 	case p.Seq == f.expected:
 		f.expected += int64(p.Payload)
 		f.unacked += int64(p.Payload)
@@ -55,8 +62,9 @@ func (f *flow) receiveRDMA(p *Packet) {
 			f.sendAck(KindAck, p, marked && n.cfg.CNPInterval == 0)
 		}
 	case p.Seq > f.expected:
-		if n.now >= f.nackAfter || f.nackFor != f.expected {
-			f.nackAfter, f.nackFor = n.now+engine.Of(n.cfg.NackGap), f.expected
+		f.dst.w.counts.Reordered++
+		if now >= f.nackAfter || f.nackFor != f.expected {
+			f.nackAfter, f.nackFor = now+engine.Of(n.cfg.NackGap), f.expected
 			f.sendAck(KindNack, p, marked && n.cfg.CNPInterval == 0)
 		}
 	default:
@@ -64,8 +72,8 @@ func (f *flow) receiveRDMA(p *Packet) {
 		// acknowledgement.
 		f.sendAck(KindAck, p, false)
 	}
-	if marked && n.cfg.CNPInterval > 0 && n.now >= f.cnpAfter {
-		f.cnpAfter = n.now + engine.Of(n.cfg.CNPInterval)
+	if marked && n.cfg.CNPInterval > 0 && now >= f.cnpAfter {
+		f.cnpAfter = now + engine.Of(n.cfg.CNPInterval)
 		f.sendAck(KindCNP, p, true)
 	}
 }
@@ -73,13 +81,16 @@ func (f *flow) receiveRDMA(p *Packet) {
 // sendAck sends an acknowledgement, NACK or CNP.
 func (f *flow) sendAck(kind Kind, to *Packet, echo bool) {
 	n := f.net
-	p := n.pool.get()
+	p := f.dst.w.pool.get()
 	p.Kind, p.Key = kind, f.reverseKey
 	f.stampPath(p, 1)
 	p.Size = n.ackSize(&f.key)
 	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
 	p.Control = n.cfg.AckControl || kind == KindCNP || n.ns3TopPriority(f.prio)
 	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
+	if f.placed != nil && to.Seq >= f.expected {
+		p.sack = uint16(f.packetOf(to.Seq) - f.packetOf(f.expected) + 1)
+	}
 	if n.traits.INTMulti > 0 {
 		p.Extra, to.Extra = to.Extra, nil // in-band telemetry returns to the sender
 	}
@@ -88,26 +99,29 @@ func (f *flow) sendAck(kind Kind, to *Packet, echo bool) {
 
 // receiveRDMAAck handles an acknowledgement at the sender.
 func (f *flow) receiveRDMAAck(p *Packet) {
-	n := f.net
+	n, now := f.net, f.src.w.now
 	if f.done {
 		return
 	}
 	if p.Kind != KindCNP {
-		f.rtt = n.now - p.Sent
-		if p.Seq > f.acked {
-			f.acked, f.progress = p.Seq, n.now
+		f.rtt = now - p.Sent
+		before := f.acked
+		if f.repeats != nil {
+			f.acknowledged(p)
+		} else if p.Seq > f.acked {
+			f.acked, f.progress = p.Seq, now
 			f.sent = max(f.sent, f.acked)
-			if w := f.src.flowObserver; w != nil {
-				w.Acked(f.src.Clock(), &f.key, f.acked)
-			}
 		}
-		if p.Kind == KindNack && f.sent > f.acked {
+		if w := f.src.flowObserver; w != nil && f.acked > before {
+			w.Acked(f.src.Clock(), &f.key, f.acked)
+		}
+		if p.Kind == KindNack && f.repeats == nil && f.sent > f.acked {
 			f.sent = f.acked // go back N
 		}
 	}
 	if f.control != nil {
 		if p.Echo {
-			f.control.OnCNP(n.now)
+			f.control.OnCNP(now)
 		}
 		if n.traits.Acks && p.Kind != KindCNP {
 			f.updateRate(p)
@@ -129,7 +143,7 @@ func (f *flow) receiveRDMAAck(p *Packet) {
 // updateRate passes an acknowledgement to the congestion control.
 func (f *flow) updateRate(p *Packet) {
 	n := f.net
-	a := congestion.Ack{Now: n.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
+	a := congestion.Ack{Now: f.src.w.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
 	if p.Extra != nil {
 		a.INT = &p.Extra.INT
 	}
@@ -157,8 +171,13 @@ func (n *Network) flowTimer(id int32, gen uint16) {
 		f.tcp.onTimer(f)
 		return
 	}
-	if rto := engine.Of(n.cfg.RTO); rto > 0 && f.sent > f.acked && n.now-f.progress >= rto {
-		f.sent, f.progress = f.acked, n.now
+	if rto := engine.Of(n.cfg.RTO); rto > 0 && f.sent > f.acked && f.src.w.now-f.progress >= rto {
+		f.progress = f.src.w.now
+		if f.repeats != nil {
+			f.timedOut()
+		} else {
+			f.sent = f.acked
+		}
 		f.activate()
 	}
 	f.armTimer()
@@ -169,7 +188,7 @@ func (n *Network) flowTimer(id int32, gen uint16) {
 func (f *flow) armTimer() {
 	n := f.net
 	if n.cfg.RTO > 0 && f.sent > f.acked {
-		f.wakeBy(max(f.progress+engine.Of(n.cfg.RTO), n.now+1))
+		f.wakeBy(max(f.progress+engine.Of(n.cfg.RTO), f.src.w.now+1))
 	}
 }
 
@@ -180,5 +199,5 @@ func (f *flow) wakeBy(at engine.Time) {
 	}
 	f.timerAt = at
 	f.timerGen++
-	f.src.node.addTimer(f.net, timer{at: at, kind: flowTimeout, obj: f.id, gen: f.timerGen})
+	f.src.node.addTimer(timer{at: at, kind: flowTimeout, obj: f.id, gen: f.timerGen})
 }

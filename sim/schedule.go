@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -9,19 +8,19 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// How events are ordered: conservative parallel-simulation windows, on one
-// goroutine.
+// How events are ordered: conservative parallel-simulation windows.
 //
 // A node affects another node only over a link, no sooner than the link's delay
 // plus the transmission time of the shortest frame. The minimum of these sums
 // is the lookahead. Within one lookahead window, events at one node cannot
-// affect another, so the nodes run one after the other, each through all its
-// events of the window in order of time (ties: by port, then arrivals before
-// departures). The result equals that of one event queue for the whole fabric,
-// but a node's ports, buffer and flows stay in the cache while it runs, and the
-// order is found by comparing a few times instead of keeping a hundred thousand
-// events sorted. On fat-trees of k=4, 8 and 16 that is 1.9, 1.4 and 2 times as
-// fast (BenchmarkFatTree; the figures are in docs/decisions/0008).
+// affect another, so each node runs through all its events of the window in
+// order of time (ties: by port, then arrivals before departures). The result
+// equals that of one event queue for the whole fabric, but a node's ports,
+// buffer and flows stay in the cache while it runs, and the order is found by
+// comparing a few times instead of keeping a hundred thousand events sorted. On
+// fat-trees of k=4, 8 and 16 that is 1.9, 1.4 and 2 times as fast
+// (BenchmarkFatTree; the figures are in docs/decisions/0008). And nodes can run
+// on several cores: see worker.
 //
 // Windows lie on a grid of the lookahead, so that the time at which Run stops
 // does not matter. Events of the whole fabric (faults, samples, reports) are
@@ -31,9 +30,8 @@ import (
 type schedule struct {
 	calls     engine.Queue[func()]
 	lookahead engine.Time
-	running   *node    // the node that runs
-	active    []uint64 // nodes with events, one bit each
-	earliest  engine.Time
+	workers   []*worker
+	parallelism
 }
 
 // node is a switch or a host and its pending events.
@@ -43,18 +41,21 @@ type node struct {
 	clock Clock
 	rng   rand.PCG
 
-	id      model.NodeID
-	ports   []*Port
-	due     []engine.Time // by port: the time of its next event
-	next    engine.Time   // the minimum of due and timers
-	timers  timerHeap
-	timerAt engine.Time // when the first of them is due; Forever if there is none
+	id       model.NodeID
+	w        *worker // that runs it
+	ports    []*Port
+	due      []engine.Time // by port: the time of its next event
+	next     engine.Time   // the minimum of due and timers
+	timers   timerHeap
+	timerAt  engine.Time // when the first of them is due; Forever if there is none
+	timerSeq uint64
+	cost     int64 // events since the nodes were last assigned to workers
+	pinned   bool  // hooks make it run on the first worker
 }
 
 // start prepares the schedule once all nodes exist.
 func (n *Network) start() {
 	n.sched.lookahead = engine.Forever / 4
-	n.sched.active = make([]uint64, (len(n.nodes)+63)/64)
 	for _, p := range n.ports {
 		n.sched.lookahead = min(n.sched.lookahead, p.delay+p.serialize(min(minFrame, n.pfcSize)))
 	}
@@ -74,27 +75,34 @@ func (n *Network) start() {
 			p.node, p.due = nd, &nd.due[j]
 			p.inbox.at, p.txAt, p.wakeAt = engine.Forever, engine.Forever, engine.Forever
 		}
+		nd.assign(n.sched.workers[0])
 	}
-	n.sched.earliest = engine.Forever
+}
+
+// assign makes a worker run the node.
+func (nd *node) assign(w *worker) {
+	nd.w = w
+	if nd.sw != nil {
+		nd.sw.w = w
+	} else {
+		nd.host.w = w
+	}
+	for _, p := range nd.ports {
+		p.w = w
+	}
 }
 
 // At calls f at a simulated time, not before now. Scheduled by a node, it runs
-// on the grid of the lookahead, when all nodes have reached that time.
-func (n *Network) At(at engine.Time, f func()) {
-	at = max(at, n.now)
-	if n.sched.running != nil {
-		at = max(at, n.nextWindow(n.now))
-	}
-	n.sched.calls.Push(at, n.callOrigin(), f)
-}
+// on the grid of the lookahead, when all nodes have reached that time. Programs
+// and observers that may run on several cores use the method of their switch or
+// host instead.
+func (n *Network) At(at engine.Time, f func()) { n.sched.workers[0].at(at, f) }
 
-// callOrigin returns the current time and the node that runs.
-func (n *Network) callOrigin() engine.Origin {
-	if nd := n.sched.running; nd != nil {
-		return engine.Origin{Asked: n.now, By: int32(nd.id)}
-	}
-	return engine.Origin{Asked: n.now, By: -1}
-}
+// At is Network's, scheduled by this switch.
+func (sw *Switch) At(at engine.Time, f func()) { sw.w.at(at, f) }
+
+// At is Network's, scheduled by this host.
+func (h *Host) At(at engine.Time, f func()) { h.w.at(at, f) }
 
 // nextWindow returns the start of the window after t.
 func (n *Network) nextWindow(t engine.Time) engine.Time {
@@ -105,83 +113,86 @@ func (n *Network) nextWindow(t engine.Time) engine.Time {
 // continue.
 func (n *Network) Run(until engine.Time) {
 	s := &n.sched
+	defer s.dismissCrew()
 	for {
 		call, ok := s.calls.Next()
 		if !ok {
 			call = engine.Forever
 		}
-		first := min(call, s.earliest)
+		earliest := s.earliest()
+		first := min(call, earliest)
 		if first > until {
 			break
 		}
-		if call <= s.earliest {
+		if call <= earliest {
+			n.settle()
 			at, f, _ := s.calls.Pop(call)
-			n.now = at
-			n.Counts.Events++
+			s.setNow(at)
+			s.workers[0].counts.Events++
 			f()
 			continue
 		}
 		n.runWindow(min(n.nextWindow(first), call, until+1))
 	}
-	n.now = until
+	n.settle()
+	s.setNow(until)
+}
+
+// earliest returns the time of the first event of any node.
+func (s *schedule) earliest() engine.Time {
+	first := engine.Forever
+	for _, w := range s.workers {
+		first = min(first, w.earliest, w.firstCrossing)
+	}
+	return first
+}
+
+// setNow sets the time between windows.
+func (s *schedule) setNow(at engine.Time) {
+	for _, w := range s.workers {
+		w.now = at
+	}
 }
 
 // runWindow runs every node up to, not including, end.
 func (n *Network) runWindow(end engine.Time) {
 	s := &n.sched
-	s.earliest = engine.Forever
-	for w := range s.active {
-		// Bits that are set during the loop belong to events after end.
-		for word := s.active[w]; word != 0; word &= word - 1 {
-			nd := &n.nodes[w<<6|bits.TrailingZeros64(word)]
-			if nd.next < end {
-				n.runNode(nd, end)
-			}
-			if nd.next == engine.Forever {
-				s.active[w] &^= word & -word
-			}
-			s.earliest = min(s.earliest, nd.next)
-		}
+	if len(s.workers) == 1 {
+		s.workers[0].run(end)
+		s.workers[0].endWindow()
+		return
 	}
-	s.running = nil
+	n.runWindowParallel(end)
 }
 
-// runNode runs one node's events before end, in order. (Inlined into runWindow,
-// as a profile may suggest, its search runs out of registers and takes half as
-// many instructions again.)
-//
-//go:noinline
-func (n *Network) runNode(nd *node, end engine.Time) {
-	n.sched.running = nd
-	for {
-		due := nd.due
-		at, which := due[0], 0
-		for i := 1; i < len(due); i++ {
-			t := due[i]
-			if t >= at {
-				continue // in this form the compiler makes half as many instructions
-			}
-			at, which = t, i
-		}
-		if n.cfg.NS3 {
-			at, which = nd.nextEventNS3()
-		}
-		if nd.timerAt <= at {
-			if at = nd.timerAt; at < end {
-				n.now = at
-				n.Counts.Events++
-				n.fire(nd.popTimer())
-				continue
-			}
-		}
-		if at >= end {
-			nd.next = at
-			return
-		}
-		n.now = at
-		n.Counts.Events++
-		nd.ports[which].handleEvent(at)
+// settle hands over what workers have counted and recorded, and delivers
+// packets between them: calls see the network as one core would leave it.
+func (n *Network) settle() {
+	s := &n.sched
+	n.deliverCrossings()
+	for _, w := range s.workers {
+		n.Counts.add(&w.counts)
+		w.counts = Counts{}
 	}
+	n.records = n.gather(n.records, func(w *worker) *[]FlowRecord { return &w.records })
+	n.computations = n.gather(n.computations, func(w *worker) *[]FlowRecord { return &w.computations })
+}
+
+// gather appends the workers' lists of finished flows, in an order that does
+// not depend on which worker ran which node.
+func (n *Network) gather(all []FlowRecord, of func(*worker) *[]FlowRecord) []FlowRecord {
+	before := len(all)
+	for _, w := range n.sched.workers {
+		list := of(w)
+		all = append(all, *list...)
+		clear(*list)
+		*list = (*list)[:0]
+	}
+	if added := all[before:]; len(added) > 0 {
+		n.Finished += len(added)
+		slices.SortFunc(added, compareRecords)
+	}
+	return all
 }
 
 // handleEvent handles the event that is due at a port.
@@ -214,18 +225,11 @@ func (p *Port) handleEvent(at engine.Time) {
 func (p *Port) scheduleAt(at engine.Time) {
 	if at < *p.due {
 		*p.due = at
-		p.net.wakeNode(p.node, at)
-	}
-}
-
-// wakeNode records that a node has an event at that time.
-func (n *Network) wakeNode(nd *node, at engine.Time) {
-	if at < nd.next {
-		nd.next = at
-		n.sched.active[nd.id>>6] |= 1 << (nd.id & 63)
-		n.sched.earliest = min(n.sched.earliest, at)
+		p.w.wake(p.node, at)
 	}
 }
 
 // Idle reports whether no events are pending.
-func (n *Network) Idle() bool { return n.sched.earliest == engine.Forever && n.sched.calls.Len() == 0 }
+func (n *Network) Idle() bool {
+	return n.sched.earliest() == engine.Forever && n.sched.calls.Len() == 0
+}

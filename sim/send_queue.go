@@ -44,5 +44,5 @@ func (q *sendQueue) release(f *flow) {
 	q.sending = q.waiting[0]
 	q.waiting[0] = nil
 	q.waiting = q.waiting[1:]
-	q.sending.src.node.addTimer(f.net, timer{at: f.net.now, kind: startFlow, obj: q.sending.id})
+	f.src.w.startAt(q.sending, f.src.w.now)
 }

@@ -110,9 +110,8 @@ func (s *slowRxBuffer) enqueue(p *Port, pkt *Packet) {
 func (s *slowRxBuffer) startDrain() {
 	s.busy = s.waiting.head != nil
 	if s.busy {
-		n := s.host.net
-		at := n.now + engine.Transmit(int64(s.waiting.head.Size), s.rate)
-		s.host.node.addTimer(n, timer{at: at, kind: runFunc, run: s.drained})
+		at := s.host.w.now + engine.Transmit(int64(s.waiting.head.Size), s.rate)
+		s.host.node.addTimer(timer{at: at, kind: runFunc, run: s.drained})
 	}
 }
 

@@ -45,7 +45,7 @@ func (f Storm) apply(n *Network) func() {
 			if on {
 				wait = f.On
 			}
-			n.At(n.now+engine.Of(wait), turn)
+			n.At(n.Now()+engine.Of(wait), turn)
 		}
 	}
 	turn()

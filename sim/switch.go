@@ -17,11 +17,14 @@ type Switch struct {
 	Name string
 
 	net    *Network
+	w      *worker
 	node   *node
 	ports  []*Port
 	buffer *mmu.Buffer
 	table  *fib.Table
 	loss   impairments // LossySwitch faults
+
+	miscounts []*miscount // faults of its flowset; nil usually
 
 	intended       *topo.Routes // the routes that the table follows, and their version
 	appliedVersion uint32
@@ -31,9 +34,7 @@ type Switch struct {
 	misrouted   diversions[model.PortID]
 	wrongRoutes []*Entry // active Reroute entries
 
-	// DropTap is called with every packet that the switch drops and knows of; nil
-	// usually. It must not keep it, nor change it.
-	DropTap func(p *Packet, at *Port, why Reason)
+	dropTap DropTap // nil usually
 
 	bgp      *speaker // nil usually
 	programs programs
@@ -140,7 +141,7 @@ func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 		sw.enqueue(out, p)
 		return
 	case ps.unqueued != nil:
-		p.EnqueuedAt, p.BytesAhead = n.now, 0
+		p.EnqueuedAt, p.BytesAhead = sw.w.now, 0
 		c := &ps.ctx
 		c.Stage, c.Out, c.Unqueued = StageEnqueue, out, true
 		if ps.unqueued.Run(c); !ps.survives() {
@@ -164,7 +165,7 @@ func (sw *Switch) runUnqueued(p *Packet, out *Port) bool {
 		}
 	}
 	if ps.any(StageDequeue) {
-		p.EnqueuedAt, p.BytesAhead = sw.net.now, 0
+		p.EnqueuedAt, p.BytesAhead = sw.w.now, 0
 		ps.runStage(StageDequeue, out)
 		return ps.survives()
 	}
@@ -184,6 +185,9 @@ func (sw *Switch) route(p *Packet) *Port {
 
 // learnHop is route for a packet whose path is unknown from here on.
 func (sw *Switch) learnHop(p *Packet) *Port {
+	if sw.net.cfg.LoadBalancing != ECMP && p.spreads() {
+		return sw.balance(p)
+	}
 	hop := p.hop
 	if int(hop) == len(p.path) {
 		return sw.lookup(p)
@@ -191,8 +195,8 @@ func (sw *Switch) learnHop(p *Packet) *Port {
 	p.hop++
 	out := sw.lookup(p)
 	if out != nil && p.flow >= 0 && out.ID <= 255 && p.tableVersion == sw.net.tableVersion {
-		if f := sw.net.flowOf(p); f != nil && f.paths[p.direction].tableVersion == p.tableVersion {
-			f.paths[p.direction].path[hop] = uint8(out.ID)
+		if f := sw.net.flowOf(p); f != nil {
+			sw.w.learned = append(sw.w.learned, learnedHop{f, p.tableVersion, p.direction, hop, uint8(out.ID)})
 		}
 	}
 	return out
@@ -268,7 +272,7 @@ func (sw *Switch) admit(out *Port, p *Packet) bool {
 		return false
 	}
 	if n := sw.net; n.observer != nil {
-		n.observer.Enqueued(n.now, p, out)
+		n.observer.Enqueued(sw.w.now, p, out)
 	}
 	return true
 }
@@ -279,7 +283,9 @@ func (sw *Switch) admitSlow(out *Port, p *Packet) bool {
 	in, prio := p.ingress, p.Priority
 	if sw.buffer.TailDrop(prio, model.Bytes(out.queues[prio].bytes), model.Bytes(p.Size)) ||
 		!sw.buffer.Admit(in, prio, model.Bytes(p.Size)) {
-		sw.net.drop(p, out, DropBuffer)
+		if !sw.trim(out, p) {
+			sw.net.drop(p, out, DropBuffer)
+		}
 		return false
 	}
 	if sw.buffer.ShouldPause(in, prio) {
@@ -302,7 +308,7 @@ func (sw *Switch) finishDequeue(out *Port, p *Packet) bool {
 		sw.mark(out, p)
 	}
 	if n.observer != nil {
-		n.observer.Dequeued(n.now, p, out)
+		n.observer.Dequeued(sw.w.now, p, out)
 	}
 	if !calm && sw.buffer.ShouldResume(in, prio) {
 		sw.buffer.SetPaused(in, prio, false)
@@ -328,7 +334,7 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 	}
 	p.ECN = CE
 	out.Marked[p.Priority]++
-	sw.net.Counts.Marked++
+	sw.w.counts.Marked++
 }
 
 // pauseReceived runs programs for a pause frame.

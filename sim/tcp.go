@@ -111,8 +111,11 @@ func (t *tcp) makePacket(f *flow) *Packet {
 
 // segment makes an empty segment in one direction.
 func (t *tcp) segment(f *flow, reverse bool) *Packet {
-	n := f.net
-	p := n.pool.get()
+	w, ipid := f.src.w, &f.ipid
+	if reverse {
+		w, ipid = f.dst.w, &f.ackIPID
+	}
+	p := w.pool.get()
 	p.Kind, p.Key = KindTCP, f.key
 	if reverse {
 		p.Key = f.reverseKey
@@ -120,9 +123,9 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	} else {
 		f.stampPath(p, 0)
 	}
-	p.Priority, p.TTL, p.DSCP, p.IPID = f.prio, n.cfg.TTL, uint8(f.prio)<<3, f.ipid
-	f.ipid++
-	p.Sent = n.now
+	p.Priority, p.TTL, p.DSCP, p.IPID = f.prio, f.net.cfg.TTL, uint8(f.prio)<<3, *ipid
+	*ipid++
+	p.Sent = w.now
 	return p
 }
 
@@ -167,7 +170,7 @@ func (t *tcp) reassemble(f *flow, from, to int64) {
 
 // receiveAck handles an acknowledgement at the sender.
 func (t *tcp) receiveAck(f *flow, p *Packet) {
-	n := f.net
+	n, now := f.net, f.src.w.now
 	if f.done {
 		return
 	}
@@ -175,8 +178,8 @@ func (t *tcp) receiveAck(f *flow, p *Packet) {
 	if flags&packet.SYN != 0 {
 		if t.state == tcpSynSent {
 			t.state = tcpOpen
-			t.updateRTO(n.now-p.Sent, n.minRTO())
-			f.progress = n.now
+			t.updateRTO(now-p.Sent, n.minRTO())
+			f.progress = now
 			f.activate()
 		}
 		return
@@ -185,8 +188,8 @@ func (t *tcp) receiveAck(f *flow, p *Packet) {
 	switch newly := p.Seq - f.acked; {
 	case newly > 0:
 		t.backoff, t.dups = 0, 0
-		t.updateRTO(n.now-p.Sent, n.minRTO())
-		f.acked, f.progress = p.Seq, n.now
+		t.updateRTO(now-p.Sent, n.minRTO())
+		f.acked, f.progress = p.Seq, now
 		f.sent = max(f.sent, f.acked)
 		t.updateAlpha(f, newly, flags&packet.ECE != 0)
 		switch {
@@ -253,15 +256,15 @@ func (t *tcp) deadline(f *flow) engine.Time {
 	return f.progress + min(t.rto<<t.backoff, engine.Of(maxRTO))
 }
 
-func (t *tcp) arm(f *flow) { f.wakeBy(max(t.deadline(f), f.net.now+1)) }
+func (t *tcp) arm(f *flow) { f.wakeBy(max(t.deadline(f), f.src.w.now+1)) }
 
 // onTimer retransmits when nothing was acknowledged within the timeout.
 func (t *tcp) onTimer(f *flow) {
-	n := f.net
+	n, now := f.net, f.src.w.now
 	if outstanding := f.sent > f.acked || t.state == tcpSynSent; !outstanding {
 		return
 	}
-	if n.now < t.deadline(f) {
+	if now < t.deadline(f) {
 		t.arm(f)
 		return
 	}
@@ -272,7 +275,7 @@ func (t *tcp) onTimer(f *flow) {
 	t.cwnd = float64(n.cfg.MTU)
 	t.recovering, t.resend, t.dups = false, false, 0
 	t.backoff = min(t.backoff+1, 16)
-	f.sent, f.progress = f.acked, n.now
+	f.sent, f.progress = f.acked, now
 	f.activate()
 	t.arm(f)
 }

@@ -27,15 +27,15 @@ const (
 // addTimer schedules t for the node. At equal times flows start first, by id:
 // other nodes schedule those too, and the order in which nodes run must not
 // matter. The other timers are the node's own, in the order they were added.
-func (nd *node) addTimer(n *Network, t timer) {
+func (nd *node) addTimer(t timer) {
 	t.seq = uint64(t.obj)
 	if t.kind != startFlow {
-		n.timerSeq++
-		t.seq = 1<<32 + n.timerSeq
+		nd.timerSeq++
+		t.seq = 1<<32 + nd.timerSeq
 	}
 	nd.timers.push(t)
 	nd.timerAt = nd.timers[0].at
-	n.wakeNode(nd, t.at)
+	nd.w.wake(nd, t.at)
 }
 
 // popTimer removes the first timer.
@@ -49,10 +49,11 @@ func (nd *node) popTimer() timer {
 }
 
 // fire runs a timer.
-func (n *Network) fire(t timer) {
+func (nd *node) fire(t timer) {
+	n := nd.w.net
 	switch t.kind {
 	case startFlow:
-		n.startFlow(t.obj)
+		nd.startFlow(n.flows[t.obj])
 	case flowTimeout:
 		n.flowTimer(t.obj, t.gen)
 	case computed:

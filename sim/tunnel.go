@@ -22,24 +22,24 @@ type innerHeader struct{ ttl, dscp, ecn uint8 }
 
 // encapsulate adds an outer IP header. ECN marks are copied outward (RFC 6040);
 // the packet leaves its flow's path.
-func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
-	n.unlabel(p)
+func (w *worker) encapsulate(p *Packet, outer model.FlowKey) {
+	w.unlabel(p)
 	size := p.unpaddedSize() + ipSize(&outer)
-	e := n.pool.extra(p)
+	e := w.pool.extra(p)
 	e.Outer = slices.Insert(e.Outer, 0, outer)
 	e.inner = slices.Insert(e.inner, 0, innerHeader{p.TTL, p.DSCP, p.ECN})
 	p.Size = max(minFrame, size)
-	p.TTL = n.cfg.TTL
+	p.TTL = w.net.cfg.TTL
 	p.hop = uint8(len(p.path))
 }
 
 // decapsulate removes the outermost header, if there is one. A mark that the
 // packet got in the tunnel is kept.
-func (n *Network) decapsulate(p *Packet) {
+func (w *worker) decapsulate(p *Packet) {
 	if !p.tunnelled() {
 		return
 	}
-	n.unlabel(p)
+	w.unlabel(p)
 	e, inner := p.Extra, p.header(1)
 	p.Size = max(minFrame, p.unpaddedSize()-ipSize(&e.Outer[0]))
 	p.TTL, p.DSCP = inner.ttl, inner.dscp
@@ -51,9 +51,9 @@ func (n *Network) decapsulate(p *Packet) {
 }
 
 // unlabel removes all labels; they are lost.
-func (n *Network) unlabel(p *Packet) {
+func (w *worker) unlabel(p *Packet) {
 	if p.Extra != nil && len(p.Extra.Labels) > 0 {
-		n.Counts.LabelsLost += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
+		w.counts.LabelsLost += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
 		p.Size -= int32(len(p.Extra.Labels))
 		p.Extra.Labels = p.Extra.Labels[:0]
 	}
@@ -62,25 +62,25 @@ func (n *Network) unlabel(p *Packet) {
 // Encapsulate adds an outer IP header to a packet that the host originates, for
 // a switch whose address is the header's destination. It has a separate TTL;
 // the packet's Payload must be right.
-func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) { h.net.wrap(p, outer) }
+func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) { h.w.wrap(p, outer) }
 
 // Encapsulate is Host's, for a packet that the switch originates.
-func (sw *Switch) Encapsulate(p *Packet, outer model.FlowKey) { sw.net.wrap(p, outer) }
+func (sw *Switch) Encapsulate(p *Packet, outer model.FlowKey) { sw.w.wrap(p, outer) }
 
 // wrap is encapsulate with the protocol number of the inner header.
-func (n *Network) wrap(p *Packet, outer model.FlowKey) {
+func (w *worker) wrap(p *Packet, outer model.FlowKey) {
 	outer.Proto = model.IPIP
 	if p.outermost().V6 {
 		outer.Proto = model.IPv6
 	}
-	n.encapsulate(p, outer)
+	w.encapsulate(p, outer)
 }
 
 // unwrap removes the outer headers that are for the switch itself. It reports
 // whether there is something to forward; the packet is then as if it had just
 // arrived for another destination.
 func (sw *Switch) unwrap(in *Port, p *Packet) bool {
-	sw.net.decapsulate(p)
+	sw.w.decapsulate(p)
 	if p.TTL <= 1 {
 		sw.net.drop(p, in, DropTTL)
 		return false

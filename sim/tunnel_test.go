@@ -29,28 +29,28 @@ func TestTunnelsNest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := yard(t, nil)
-			p := n.pool.get()
+			p := n.sched.workers[0].pool.get()
 			p.Kind, p.Payload, p.Size, p.ECN, p.TTL, p.DSCP = tc.kind, tc.payload, tc.size, tc.ecn, 7, 3
 			bare := p.unpaddedSize()
-			n.encapsulate(p, v4)
+			n.sched.workers[0].encapsulate(p, v4)
 			if want := max(bare+20, minFrame); p.Size != want || p.TTL != n.cfg.TTL || p.DSCP != 3 || p.ECN != tc.ecn {
 				t.Errorf("in one tunnel: %d bytes, TTL %d, DSCP %d, ECN %d; want %d, %d, 3, %d", p.Size, p.TTL, p.DSCP, p.ECN, want, n.cfg.TTL, tc.ecn)
 			}
 			p.TTL = 33
-			n.encapsulate(p, v6)
+			n.sched.workers[0].encapsulate(p, v6)
 			if want := max(bare+60, minFrame); p.Size != want || p.Extra.Outer[0] != v6 || p.Extra.Outer[1] != v4 || p.header(1).ttl != 33 || p.header(2).ttl != 7 {
 				t.Errorf("in two tunnels: %d bytes, headers %v over %v; want %d, IPv6 over IPv4", p.Size, p.Extra.Outer, p.Extra.inner, want)
 			}
 			p.ECN = tc.marked
-			n.decapsulate(p)
+			n.sched.workers[0].decapsulate(p)
 			if p.TTL != 33 || p.Size != max(bare+20, minFrame) {
 				t.Errorf("out of one: TTL %d, %d bytes; want 33, %d", p.TTL, p.Size, max(bare+20, minFrame))
 			}
-			n.decapsulate(p)
+			n.sched.workers[0].decapsulate(p)
 			if p.TTL != 7 || p.DSCP != 3 || p.ECN != tc.want || p.Size != tc.size || p.tunnelled() {
 				t.Errorf("out of both: TTL %d, DSCP %d, ECN %d, %d bytes; want 7, 3, %d, %d", p.TTL, p.DSCP, p.ECN, p.Size, tc.want, tc.size)
 			}
-			n.decapsulate(p) // does nothing
+			n.sched.workers[0].decapsulate(p) // does nothing
 			if p.TTL != 7 {
 				t.Errorf("a packet in no tunnel has TTL %d after another; want 7", p.TTL)
 			}

@@ -1,5 +1,5 @@
 // Package congestion is the congestion control of RDMA senders: DCQCN, HPCC,
-// TIMELY and DCTCP, each as a state machine behind one interface. CNPs,
+// TIMELY, DCTCP and Swift, each as a state machine behind one interface. CNPs,
 // acknowledgements, bytes sent and the time come in, rates go out. Pacing,
 // windows, and carrying CNPs and in-band telemetry are sim's work.
 //
@@ -59,6 +59,8 @@ type Traits struct {
 	// PaceAtLineRate delays a packet by the transmission time of the one before
 	// it even at line rate, as the HPCC simulator does.
 	PaceAtLineRate bool
+	// Hops asks for the number of switches on the path of a flow.
+	Hops bool
 	// Repace applies a new rate to the packet that is already due, not only to
 	// those after it.
 	Repace bool
@@ -81,6 +83,7 @@ type Flow struct {
 	Window  int64       // bytes in flight at line rate
 	BaseRTT engine.Time // round trip through an empty fabric
 	Payload int64       // bytes in a full packet
+	Hops    int         // switches on its path, where Traits.Hops asks for it
 }
 
 // bounded keeps a rate between two others.

@@ -106,6 +106,43 @@ func TestTIMELYFollowsTheGradient(t *testing.T) {
 	}
 }
 
+// Below the target a window grows by a packet in a round trip, above it shrinks
+// once a round trip by 0.8 of the excess; small windows have a larger target.
+func TestSwiftHoldsTheTarget(t *testing.T) {
+	f := flow
+	f.Hops = 5
+	c := DefaultSwift().New(f).(*Swift)
+	if got := c.target(); got != 30*us {
+		t.Errorf("a large window has a target of %v; want 25 µs and 5 of 1 µs", got)
+	}
+	start := c.window
+	now := 100 * us
+	r := c.OnAck(&Ack{Now: now, Sent: now - 60*us, Seq: 1000}) // twice the target
+	if want := start * 0.6; c.window < want-1e-6 || c.window > want+1e-6 || r > f.Line {
+		t.Errorf("twice the target cuts the window from %v to %v; want %v", start, c.window, want)
+	}
+	if after := c.window; c.OnAck(&Ack{Now: now + us, Sent: now - 59*us, Seq: 2000}) == 0 || c.window != after {
+		t.Errorf("a second cut within a round trip sets the window to %v; want %v", c.window, after)
+	}
+	if c.OnAck(&Ack{Now: now + 900*us, Sent: 0, Seq: 3000}); c.window < start*0.3-1e-6 {
+		t.Errorf("the largest cut leaves %v; want half of %v", c.window, start*0.6)
+	}
+	before := c.window
+	for i := range int64(before) {
+		c.OnAck(&Ack{Now: now, Sent: now - 10*us, Seq: 4000 + 1000*i})
+	}
+	if grown := c.window - before; grown < 0.9 || grown > 1.01 {
+		t.Errorf("a round trip below the target adds %v packets; want 1", grown)
+	}
+	c.window = 0.1
+	if got := c.target(); got < 130*us-1000 || got > 130*us {
+		t.Errorf("a window of 0.1 packets has a target of %v; want 100 µs more", got)
+	}
+	if c.OnAck(&Ack{Now: now, Sent: now - 10*us, Seq: 200_000_000}); c.window < 0.1 || c.rate > f.Line {
+		t.Errorf("window %v and rate %v after one acknowledgement; want more than 0.1, at most line rate", c.window, c.rate)
+	}
+}
+
 func TestDCTCPLowersOnceARoundTrip(t *testing.T) {
 	p := DefaultDCTCP()
 	c := newDCTCP(p, flow)
@@ -130,11 +167,12 @@ func TestDCTCPLowersOnceARoundTrip(t *testing.T) {
 
 // Whatever comes, rates stay between their bounds and nothing is allocated.
 func TestRatesStayBetweenTheirBounds(t *testing.T) {
-	hp, ti, dc := DefaultHPCC(), DefaultTIMELY(), DefaultDCTCP()
+	hp, ti, dc, sw := DefaultHPCC(), DefaultTIMELY(), DefaultDCTCP(), DefaultSwift()
 	single := *hp
 	single.PerHop, single.Sampled, single.Stages = false, true, 0
 	rapid.Check(t, func(t *rapid.T) {
 		controls := []Control{newHPCC(hp, flow), newHPCC(&single, flow), newTIMELY(ti, flow), newDCTCP(dc, flow)}
+		swift := sw.New(flow)
 		var a Ack
 		for range 40 {
 			s := &Stack{}
@@ -146,6 +184,9 @@ func TestRatesStayBetweenTheirBounds(t *testing.T) {
 			a.Seq += int64(rapid.IntRange(0, 5000).Draw(t, "acked"))
 			a.Next = a.Seq + int64(rapid.IntRange(0, 100_000).Draw(t, "ahead"))
 			a.Marked, a.INT = rapid.Bool().Draw(t, "marked"), s
+			if r := swift.OnAck(&a); r < 1 || r > flow.Line {
+				t.Fatalf("Swift.OnAck(%+v) = %v; want 1b/s to 100Gb/s", a, r)
+			}
 			for _, c := range controls {
 				if r := c.OnAck(&a); r < 100*model.Mbps || r > flow.Line {
 					t.Fatalf("%T.OnAck(%+v) = %v; want 100Mb/s to 100Gb/s", c, a, r)
@@ -161,14 +202,14 @@ func TestRatesStayBetweenTheirBounds(t *testing.T) {
 }
 
 func TestCheckRejects(t *testing.T) {
-	h, ti, d := DefaultHPCC(), DefaultTIMELY(), DefaultDCTCP()
-	for _, err := range []error{h.Check(), ti.Check(), d.Check()} {
+	h, ti, d, s := DefaultHPCC(), DefaultTIMELY(), DefaultDCTCP(), DefaultSwift()
+	for _, err := range []error{h.Check(), ti.Check(), d.Check(), s.Check()} {
 		if err != nil {
 			t.Errorf("defaults: %v", err)
 		}
 	}
-	h.Target, ti.MinRTT, d.Gain = 0, 0, 2
-	for i, err := range []error{h.Check(), ti.Check(), d.Check()} {
+	h.Target, ti.MinRTT, d.Gain, s.MaxCut = 0, 0, 2, 1
+	for i, err := range []error{h.Check(), ti.Check(), d.Check(), s.Check()} {
 		if err == nil {
 			t.Errorf("case %d passes; want an error", i)
 		}

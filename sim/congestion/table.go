@@ -32,6 +32,7 @@ var algorithms = []Algorithm{
 	{"hpcc", []Preset{{"hpcc", func() Params { return DefaultHPCC() }}}},
 	{"timely", []Preset{{"hpcc", func() Params { return DefaultTIMELY() }}}},
 	{"dctcp", []Preset{{"hpcc", func() Params { return DefaultDCTCP() }}}},
+	{"swift", []Preset{{"paper", func() Params { return DefaultSwift() }}}},
 	{None, []Preset{{"", func() Params { return nil }}}},
 }
 
@@ -48,7 +49,7 @@ func Find(name string) (Algorithm, bool) {
 	return Algorithm{}, false
 }
 
-// Names lists the algorithms: "dcqcn, hpcc, timely, dctcp or none".
+// Names lists the algorithms: "dcqcn, hpcc, timely, dctcp, swift or none".
 func Names() string {
 	names := make([]string, len(algorithms))
 	for i, a := range algorithms {

@@ -9,7 +9,7 @@ import (
 // Every row of the table makes a control that starts at line rate and has the
 // row's name. That of None makes nothing.
 func TestTable(t *testing.T) {
-	if want := "dcqcn, hpcc, timely, dctcp or none"; Names() != want {
+	if want := "dcqcn, hpcc, timely, dctcp, swift or none"; Names() != want {
 		t.Errorf("Names() = %q; want %q", Names(), want)
 	}
 	for _, a := range algorithms {
@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("Find(NONE) = %v, %v; want no constants", none, ok)
 	}
 	if _, ok := Find("no-such-control"); ok {
-		t.Error("Find(swift) found something")
+		t.Error("Find(no-such-control) found something")
 	}
 	dcqcn, _ := Find("dcqcn")
 	if _, ok := dcqcn.Preset("best"); ok || dcqcn.PresetNames() != "paper or hpcc" {

@@ -52,11 +52,8 @@ func (p *peaks) raise(q peaks) {
 // poll reads all counters of the switch at an interval.
 type poll struct {
 	interval time.Duration
-	last     model.Time
-	totals   []portstat.Counters // of the reading before
-	peak     [][portstat.NumClasses]peaks
-	reading  portstat.Reading
-	sink     func(*portstat.Reading)
+	peak     [][portstat.NumClasses]peaks // since its last turn
+	sink     func(at model.Time, port model.PortID, totals *portstat.Counters)
 }
 
 // Attach makes a switch count from now on.
@@ -72,13 +69,13 @@ func Attach(n *sim.Network, id model.NodeID, cfg Config) (*Exporter, error) {
 	sw.Attach(e)
 	if cfg.Sample != nil {
 		e.drawSkip()
-		before := sw.DropTap
-		sw.DropTap = func(p *sim.Packet, at *sim.Port, why sim.Reason) {
+		before := sw.DropTap()
+		sw.SetDropTap(func(p *sim.Packet, at *sim.Port, why sim.Reason) {
 			if before != nil {
 				before(p, at, why)
 			}
 			e.dropped(p, at, why)
-		}
+		})
 	}
 	return e, nil
 }
@@ -179,34 +176,51 @@ func reasonOf(why sim.Reason) portstat.Reason {
 // Every polls the switch at an interval, first at the given simulated time. The sink
 // gets one reading per port and must not keep it.
 func (e *Exporter) Every(interval time.Duration, first engine.Time, sink func(*portstat.Reading)) error {
+	if sink == nil {
+		return errors.New("exporter: no sink, want a function that takes readings")
+	}
+	type last struct {
+		at     model.Time
+		totals portstat.Counters
+		known  bool
+	}
+	before := make([]last, len(e.ports))
+	var r portstat.Reading
+	return e.EveryTotals(interval, first, func(at model.Time, port model.PortID, totals *portstat.Counters) {
+		l := &before[port-1]
+		if l.known {
+			r.Port, r.From, r.To, r.Source = model.Port{Node: e.sw.ID, Port: port}, l.at, at, portstat.Simulated
+			if err := r.Since(&l.totals, totals); err != nil {
+				panic(fmt.Sprintf("exporter: %v of port %v of a simulated switch", err, r.Port))
+			}
+			sink(&r)
+		}
+		*l = last{at, *totals, true}
+	})
+}
+
+// EveryTotals polls the switch at an interval, first at the given simulated time. The sink
+// gets what each port has counted since the start, with the watermarks since the turn before,
+// and must not keep it.
+func (e *Exporter) EveryTotals(interval time.Duration, first engine.Time, sink func(at model.Time, port model.PortID, totals *portstat.Counters)) error {
 	if interval <= 0 {
 		return fmt.Errorf("exporter: interval %v, want above 0", interval)
 	}
 	if sink == nil {
-		return errors.New("exporter: no sink, want a function that takes readings")
+		return errors.New("exporter: no sink, want a function that takes totals")
 	}
-	p := &poll{
-		interval: interval, totals: make([]portstat.Counters, len(e.ports)),
-		peak: make([][portstat.NumClasses]peaks, len(e.ports)), sink: sink,
-	}
+	p := &poll{interval: interval, peak: make([][portstat.NumClasses]peaks, len(e.ports)), sink: sink}
 	e.polls = append(e.polls, p)
 	var turn func()
 	turn = func() {
 		e.read(p)
 		e.net.At(e.net.Now()+engine.Of(interval), turn)
 	}
-	e.net.At(first, func() {
-		e.takePeaks(p)
-		for i := range e.ports {
-			e.Totals(model.PortID(i+1), &p.totals[i])
-		}
-		p.last = e.sw.Clock()
-		e.net.At(e.net.Now()+engine.Of(interval), turn)
-	})
+	e.net.At(first, turn)
 	return nil
 }
 
-// read hands one reading of every port to a poll's sink.
+// read hands the totals of every port to a poll's sink.
 func (e *Exporter) read(p *poll) {
 	e.foldPeaks()
 	now := e.sw.Clock()
@@ -218,15 +232,8 @@ func (e *Exporter) read(p *poll) {
 			totals.Class[c].QueueWatermark, totals.Class[c].PGWatermark, totals.Class[c].HeadroomWatermark = k.queue, k.shared, k.headroom
 			*k = peaks{}
 		}
-		r := &p.reading
-		r.Port, r.From, r.To, r.Source = model.Port{Node: e.sw.ID, Port: model.PortID(i + 1)}, p.last, now, portstat.Simulated
-		if err := r.Since(&p.totals[i], &totals); err != nil {
-			panic(fmt.Sprintf("exporter: %v of port %v of a simulated switch", err, r.Port))
-		}
-		p.totals[i] = totals
-		p.sink(r)
+		p.sink(now, model.PortID(i+1), &totals)
 	}
-	p.last = now
 }
 
 // foldPeaks adds the watermarks since the last reading to those of every poll.
@@ -247,10 +254,4 @@ func (e *Exporter) foldPeaks() {
 			e.ports[i].peak[c] = peaks{model.Bytes(p.QueueBytes(prio)), shared, headroom}
 		}
 	}
-}
-
-// takePeaks forgets the watermarks of one poll.
-func (e *Exporter) takePeaks(p *poll) {
-	e.foldPeaks()
-	clear(p.peak)
 }

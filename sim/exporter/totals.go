@@ -21,9 +21,7 @@ func (e *Exporter) Totals(port model.PortID, c *portstat.Counters) {
 		Has: portstat.HasBytes | portstat.HasPackets | portstat.HasDiscards | portstat.HasErrors | portstat.HasFCSErrors,
 		DropReasons: portstat.ReasonSet(0).With(portstat.NoBuffer).With(portstat.NoRoute).With(portstat.BlackholeRoute).
 			With(portstat.TTLExpired).With(portstat.LinkDown),
-		RxPackets: own.rxPackets, RxBytes: own.rxBytes,
 	}
-	pauses := int64(0)
 	for i := range c.Class {
 		k, prio := &c.Class[i], model.Priority(i)
 		k.Has = classFields
@@ -31,10 +29,10 @@ func (e *Exporter) Totals(port model.PortID, c *portstat.Counters) {
 		k.RxTransitions = uint64(p.PFC[i].Transitions)
 		k.RxPaused, k.TxPaused = p.PausedTime(prio).Duration(), p.Peer().PausedTime(prio).Duration()
 		k.ECNMarked = uint64(p.Marked[i])
-		pauses += p.PFC[i].Sent
 	}
-	c.TxPackets = uint64(p.TxPkts - pauses)
-	c.TxBytes = uint64(p.TxData) - uint64(pauses)*uint64(e.net.PauseFrameSize())
+	sent := p.Sent()
+	c.TxPackets, c.TxBytes = sent[sim.TxPackets], sent[sim.TxBytes]
+	c.RxPackets, c.RxBytes = p.Received(own.rxPackets, own.rxBytes)
 	c.FCSErrors = uint64(p.Peer().Drops[sim.DropCorrupt])
 	c.RxErrors = c.FCSErrors
 	for why, n := range p.Drops {

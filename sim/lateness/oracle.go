@@ -86,13 +86,13 @@ func Watch(n *sim.Network, window time.Duration) (*Oracle, error) {
 			o.queues = append(o.queues, l.queues[c])
 		}
 		o.ports = append(o.ports, l)
-		before := p.Tap
-		p.Tap = func(now engine.Time, pkt *sim.Packet) {
+		before := p.Tap()
+		p.SetTap(func(now engine.Time, pkt *sim.Packet) {
 			if before != nil {
 				before(now, pkt)
 			}
 			o.transmitted(now, pkt, l)
-		}
+		})
 	}
 	n.Observe(o)
 	return o, nil

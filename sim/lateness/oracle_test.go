@@ -44,7 +44,7 @@ func TestOracleIsPassive(t *testing.T) {
 			b.o.Observer = seen
 		} else {
 			for _, p := range b.Ports() {
-				p.Tap = nil
+				p.SetTap(nil)
 			}
 			b.Observe(seen)
 		}
@@ -182,7 +182,7 @@ func BenchmarkWatch(b *testing.B) {
 			if name == "off" {
 				n.Observe(nil)
 				for _, p := range n.Ports() {
-					p.Tap = nil
+					p.SetTap(nil)
 				}
 			}
 			for i := range model.NodeID(16) {

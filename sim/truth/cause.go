@@ -87,10 +87,19 @@ func causeOf(f sim.Fault) Cause {
 		c.Kind, c.Nodes = "slow-receiver", []model.NodeID{f.Host}
 	case sim.Straggler:
 		c.Kind, c.Nodes = "straggler", []model.NodeID{f.Host}
+	case sim.SlowLink:
+		c.Kind, c.Ports = "slow-link", []model.Port{f.Port}
+	case sim.SlowNIC:
+		c.Kind, c.Nodes = "slow-nic", []model.NodeID{f.Host}
 	case sim.SlowMux:
 		c.Kind, c.Nodes = "slow-mux", []model.NodeID{f.Host}
 	case sim.MisdirectingMux:
 		c.Kind, c.Nodes = "wrong-mux", []model.NodeID{f.Host}
+	case sim.Miscount:
+		c.Kind, c.Nodes = "wrong-counter", []model.NodeID{f.Port.Node}
+		if f.Port.Port != 0 {
+			c.Nodes, c.Ports = nil, []model.Port{f.Port}
+		}
 	case sim.HashPolarization:
 		c.Kind = "hash-polarization" // everywhere
 	default:

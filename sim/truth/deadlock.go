@@ -35,7 +35,8 @@ type deadlockDetector struct {
 	r        *Recorder
 	minStuck engine.Time // how long a cycle must have been stuck
 	list     []Deadlock
-	in       []int32 // by queue: 1 + the persistent deadlock it is in; 0: none
+	in       []int32       // by queue: 1 + the persistent deadlock it is in; 0: none
+	sent     []engine.Time // by queue: when it first sent in that deadlock, which has ended then; 0: not yet
 	tick     func()
 }
 
@@ -45,6 +46,7 @@ const samplesPerMinStuck = 2
 
 func (r *Recorder) newDeadlockDetector() *deadlockDetector {
 	w := &deadlockDetector{r: r, minStuck: engine.Of(r.options.Deadlock), in: make([]int32, len(r.net.Ports())*priorities)}
+	w.sent = make([]engine.Time, len(w.in))
 	w.tick = w.sample
 	r.scheduleAfter(w.minStuck/samplesPerMinStuck, w.tick)
 	return w
@@ -56,6 +58,7 @@ func (w *deadlockDetector) stuckSince(queue int32) engine.Time {
 }
 
 func (w *deadlockDetector) sample() {
+	w.end()
 	w.r.scheduleAfter(w.minStuck/samplesPerMinStuck, w.tick)
 	now := w.r.net.Now()
 	stuck := func(queue int32) bool {
@@ -99,16 +102,29 @@ func (w *deadlockDetector) addCycle(g *Graph, loop []Node) {
 	}
 }
 
-// queueSent records that a queue sent: its deadlock has ended.
+// queueSent records that a queue sent: its deadlock has ended. Other queues of
+// it may send at the same time on another core, so end looks at all of them.
 func (w *deadlockDetector) queueSent(now engine.Time, queue int32) {
-	known := w.in[queue]
-	if known == 0 {
-		return
+	if w.in[queue] != 0 && w.sent[queue] == 0 {
+		w.sent[queue] = now
 	}
-	w.list[known-1].Persistent, w.list[known-1].Ended = false, now
-	for i := range w.in {
-		if w.in[i] == known {
-			w.in[i] = 0
+}
+
+// end ends the deadlocks of which a queue has sent.
+func (w *deadlockDetector) end() {
+	ended := false
+	for queue, at := range w.sent {
+		if at == 0 {
+			continue
+		}
+		w.sent[queue], ended = 0, true
+		if d := &w.list[w.in[queue]-1]; d.Persistent || at < d.Ended {
+			d.Persistent, d.Ended = false, at
+		}
+	}
+	for queue, known := range w.in {
+		if ended && known != 0 && !w.list[known-1].Persistent {
+			w.in[queue] = 0
 		}
 	}
 }
@@ -124,5 +140,6 @@ func (r *Recorder) Deadlocks() []Deadlock {
 	if r.deadlocks == nil {
 		return nil
 	}
+	r.deadlocks.end()
 	return r.deadlocks.list
 }

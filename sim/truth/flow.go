@@ -17,20 +17,22 @@ type FlowTotal struct {
 
 type flowTotals struct {
 	by    []FlowTotal // by direction
-	other FlowTotal   // packets of no flow: probes, polls, reports
+	other []FlowTotal // packets of no flow, such as probes, polls and reports, by the node where they ended
 }
 
-func (f *flowTotals) total(p *sim.Packet) *FlowTotal {
+func (f *flowTotals) total(p *sim.Packet, at model.NodeID) *FlowTotal {
 	d := direction(p)
 	if d < 0 {
-		return &f.other
+		return &f.other[at]
 	}
-	f.by = reach(f.by, d)
+	if int(d) >= len(f.by) { // never on several cores: see ObservesParallel
+		f.by = reach(f.by, d)
+	}
 	return &f.by[d]
 }
 
-func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
-	t := f.total(p)
+func (f *flowTotals) delivered(now engine.Time, p *sim.Packet, at model.NodeID) {
+	t := f.total(p, at)
 	// Deliveries of several hosts are not in time order.
 	if t.Delivered == 0 || now < t.First {
 		t.First = now
@@ -40,9 +42,9 @@ func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
 	t.Last = max(t.Last, now)
 }
 
-func (f *flowTotals) dropped(p *sim.Packet) {
+func (f *flowTotals) dropped(p *sim.Packet, at model.NodeID) {
 	if p.Kind != sim.KindPFC {
-		f.total(p).Dropped++
+		f.total(p, at).Dropped++
 	}
 }
 
@@ -53,10 +55,24 @@ func (r *Recorder) Flow(flow int, reverse bool) FlowTotal {
 		return FlowTotal{}
 	}
 	if flow < 0 {
-		return r.flows.other
+		return r.flows.sumOther()
 	}
 	if d := directionOf(flow, reverse); int(d) < len(r.flows.by) {
 		return r.flows.by[d]
 	}
 	return FlowTotal{}
+}
+
+// sumOther returns the totals of packets of no flow.
+func (f *flowTotals) sumOther() (sum FlowTotal) {
+	for _, t := range f.other {
+		if t.Delivered > 0 && (sum.Delivered == 0 || t.First < sum.First) {
+			sum.First = t.First
+		}
+		sum.Last = max(sum.Last, t.Last)
+		sum.Delivered += t.Delivered
+		sum.Payload += t.Payload
+		sum.Dropped += t.Dropped
+	}
+	return sum
 }

@@ -113,7 +113,7 @@ type Recorder struct {
 	causes    []Cause
 }
 
-var _ sim.Observer = (*Recorder)(nil)
+var _ sim.ParallelObserver = (*Recorder)(nil)
 
 // Record makes a Recorder the network's observer. The run must not have
 // started.
@@ -134,7 +134,7 @@ func Record(n *sim.Network, o Options) (*Recorder, error) {
 	}
 	ports := len(n.Ports())
 	if o.Flows {
-		r.flows = &flowTotals{}
+		r.flows = &flowTotals{other: make([]FlowTotal, len(r.base))}
 	}
 	if o.Paths {
 		r.paths = newPaths(o.MaxPathHops)
@@ -215,6 +215,15 @@ func (r *Recorder) scheduleAfter(d engine.Time, f func()) {
 	}
 }
 
+// ObservesParallel is part of sim.ParallelObserver. Paths and slots have lists
+// that all nodes share; everything else is kept by port, by flow or by node.
+func (r *Recorder) ObservesParallel(flows int) bool {
+	if r.flows != nil && flows > 0 {
+		r.flows.by = reach(r.flows.by, directionOf(flows-1, true))
+	}
+	return r.paths == nil && r.slots == nil
+}
+
 // Enqueued is part of sim.Observer.
 func (r *Recorder) Enqueued(now engine.Time, p *sim.Packet, out *sim.Port) {
 	port := r.port(out)
@@ -262,7 +271,7 @@ func (r *Recorder) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim
 		r.drops.dropped(now, p, at, why)
 	}
 	if r.flows != nil {
-		r.flows.dropped(p)
+		r.flows.dropped(p, at.Node)
 	}
 	if r.paths != nil {
 		r.paths.ended(p, false)
@@ -273,9 +282,9 @@ func (r *Recorder) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim
 }
 
 // Delivered is part of sim.Observer.
-func (r *Recorder) Delivered(now engine.Time, p *sim.Packet, _ *sim.Host) {
+func (r *Recorder) Delivered(now engine.Time, p *sim.Packet, to *sim.Host) {
 	if r.flows != nil {
-		r.flows.delivered(now, p)
+		r.flows.delivered(now, p, to.ID)
 	}
 	if r.paths != nil {
 		r.paths.ended(p, true)

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sim
+
+// adviseHugePages does nothing: the kernel decides.
+func adviseHugePages([]Packet) {}
