@@ -135,7 +135,7 @@ func relatedByFamily(a, b Cause) bool {
 	case fb == Forwarding:
 		return true
 	case fa == Pausing && fb == PacketLoss:
-		return b == DeadLink
+		return b == DeadLink || a == Deadlock && b == Loss
 	default:
 		return false
 	}

@@ -11,10 +11,11 @@ const (
 	Epochs                   // epoch telemetry of switches that were polled about a slow flow
 	Probes                   // active probes
 	Counters                 // port counters of the switches
+	Routes                   // of switches, by BGP
 	NumSources               // the number of sources
 )
 
-var sourceNames = [NumSources]string{"flowsets", "traces", "labels", "epochs", "probes", "counters"}
+var sourceNames = [NumSources]string{"flowsets", "traces", "labels", "epochs", "probes", "counters", "routes"}
 
 // String returns the source's name.
 func (s Source) String() string { return sourceNames[s] }

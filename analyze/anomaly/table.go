@@ -261,7 +261,8 @@ var causes = [NumCauses]causeRow{
 			Remedy: "drain the cycle: restore the intended routes, then reset the pauses of one port of the cycle",
 		},
 		headline: "paused queues wait for each other at {location}",
-		severity: Critical, family: Pausing, sources: []Source{Epochs, Labels}, explains: []Cause{DeadLink, Imbalance},
+		severity: Critical, family: Pausing, sources: []Source{Epochs, Labels},
+		explains: []Cause{DeadLink, Imbalance, Loss}, // a watchdog or a reset discards what its queues hold
 	},
 	Storm: {
 		Row: Row{

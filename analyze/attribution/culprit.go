@@ -44,6 +44,18 @@ func (e *engine) culprits(t *termSum) (list []Culprit, later bool) {
 	return list, later && len(list) > 0
 }
 
+// CommonShare returns the share that two lists of culprits have in common, 0 to 1.
+func CommonShare(a, b []Culprit) (sum float64) {
+	shares := make(map[model.FlowKey]float64, len(a))
+	for _, x := range a {
+		shares[x.Flow] = x.Share
+	}
+	for _, x := range b {
+		sum += min(x.Share, shares[x.Flow])
+	}
+	return sum
+}
+
 // end returns when the packet arrived or was found missing.
 func (e *engine) end() float64 { return float64(e.victim.Took) }
 

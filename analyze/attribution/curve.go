@@ -35,10 +35,12 @@ func lastAbove(curve []known, at float64) float64 {
 
 // curveHolders returns the queues that held packets of a paused one at an instant,
 // where that was recorded over time. If none did, a frame that resumes the queue
-// was in flight: then it returns the one that held them last.
-func (e *engine) curveHolders(q *queue, at float64) (list []holder) {
+// was in flight: then it returns the one that held them last, since the pause was
+// sent. What was sent on before that cannot have paused it.
+func (e *engine) curveHolders(q *queue, pause int, at float64) (list []holder) {
 	list = e.scratch[:0]
 	latest, last := -1, math.Inf(-1)
+	sent := q.pauses[pause].from - q.delay
 	for i := range q.feeds {
 		f := &q.feeds[i]
 		if f.Curve == nil {
@@ -50,7 +52,7 @@ func (e *engine) curveHolders(q *queue, at float64) (list []holder) {
 			sure := valueAt(curve, at-clocks) > 0 && valueAt(curve, at+clocks) > 0 && to.pauseAt(at-clocks) == to.pauseAt(at+clocks)
 			list = append(list, holder{queue: to, at: at, weight: w, sure: sure})
 		}
-		if before := lastAbove(curve, at+clocks); before > last && to.stateAt(before).bytes > 0 {
+		if before := lastAbove(curve, at+clocks); before > last && before >= sent-clocks && to.stateAt(before).bytes > 0 {
 			latest, last = f.To, before
 		}
 	}

@@ -1,7 +1,6 @@
 package attribution
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -102,58 +101,29 @@ func (e *engine) waitForOrder(members, queues []int32) (walk []int32) {
 	return walk
 }
 
-// reachTriggers adds the first slices of the pauses of all cycles, which lead to
-// the triggers, as if all of the lateness were due to each.
+// closedAt returns when the last pause of a cycle began.
+func (e *engine) closedAt(c *cycle) float64 {
+	at := math.Inf(-1)
+	for i, n := range c.queues {
+		at = max(at, e.queue(int(n)).pauses[c.pauses[i]].from)
+	}
+	return at
+}
+
+// reachTriggers adds the slices of the pauses of all cycles at which these closed, which
+// lead to the triggers, as if all of the lateness were due to each.
 func (e *engine) reachTriggers(late float64) {
-	for _, c := range e.cycles {
-		for i, n := range c.queues {
-			e.reached(e.firstSlice(e.queue(int(n)), int(c.pauses[i])), late)
+	for i := range e.cycles {
+		c := &e.cycles[i]
+		for j := range c.queues {
+			e.reached(e.closingSlice(c, j), late)
 		}
 	}
 }
 
-// firstSlice returns the state of the beginning of a pause, or -1.
-func (e *engine) firstSlice(q *queue, index int) (first int32) {
-	first = -1
-	at := q.pauses[index].from
-	e.eachSlice(q, pausePart{pause: index, from: at, to: at}, func(state int32, _ float64) { first = state })
-	return first
-}
-
-// trigger returns the root that the earliest pause of a cycle began with; if
-// nothing explains that one, then that of the next; -1 if nothing explains any, or
-// too little of it.
-func (e *engine) trigger(c *cycle) (best int32) {
-	byStart := make([]int, len(c.queues))
-	for i := range byStart {
-		byStart[i] = i
-	}
-	start := func(i int) float64 { return e.queue(int(c.queues[i])).pauses[c.pauses[i]].from }
-	slices.SortStableFunc(byStart, func(a, b int) int { return cmp.Compare(start(a), start(b)) })
-	for _, i := range byStart {
-		first := e.firstSlice(e.queue(int(c.queues[i])), int(c.pauses[i]))
-		if first < 0 {
-			continue
-		}
-		best, most, unknown := int32(-1), 0.0, 0.0
-		for _, r := range e.states[first].shares {
-			kind := e.roots[r.root].kind
-			if kind == Unexplained {
-				unknown += r.share
-			}
-			if kind == Contention && r.sure == 0 && slices.Contains(c.queues, e.roots[r.root].queue) {
-				continue // it may have been paused already, as a part of the cycle
-			}
-			if (kind == Contention || kind == HostInjection) && r.share > most {
-				best, most = r.root, r.share
-			}
-		}
-		if best >= 0 && most < unknown {
-			return -1 // it is likely in what is not reported
-		}
-		if best >= 0 {
-			return best
-		}
-	}
-	return -1
+// sliceAt returns the state of a pause at an instant, or -1.
+func (e *engine) sliceAt(q *queue, index int, at float64) (slice int32) {
+	slice = -1
+	e.eachSlice(q, pausePart{pause: index, from: at, to: at}, func(state int32, _ float64) { slice = state })
+	return slice
 }

@@ -27,7 +27,7 @@ func (e *engine) edgesOf(s state) []edge {
 	case q.peer < 0 || !e.evidence.Devices[q.peer].Reported:
 		return unexplained(NoPeerReport)
 	}
-	list, early := e.curveHolders(q, at), false
+	list, early := e.curveHolders(q, int(s.pause), at), false
 	if len(list) == 0 {
 		list, early = e.holders(q, at)
 	}
@@ -147,8 +147,16 @@ func (e *engine) appendHolder(edges []edge, h *holder, share float64) []edge {
 	}
 	w := q.split(h.at, leaves, h.at, false, e.parts[:0])
 	e.parts = w.pauses
-	w.contention += h.extra / q.rate
 	wait := leaves - h.at + h.extra/q.rate
+	switch late := h.at - q.snapshot - h.extra/q.rate; {
+	case h.extra > 0 && late > q.clockError:
+		// The link would have sent them since the snapshot. What kept it from that is
+		// not reported.
+		r := e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: TooLate}, h.at)
+		edges = append(edges, edge{-1, r, share * h.extra / q.rate / wait, true})
+	default:
+		w.contention += h.extra / q.rate
+	}
 	if wait <= 0 {
 		return append(edges, edge{-1, e.addRoot(rootKey{queue: int32(q.index), kind: Unexplained, reason: NoBacklog}, h.at), share, true})
 	}

@@ -241,21 +241,13 @@ func sign(v float64) int {
 // deadlockCycle returns a cycle with its trigger.
 func (e *engine) deadlockCycle(c *cycle) DeadlockCycle {
 	d := DeadlockCycle{Persistent: c.persistent}
-	closed := math.Inf(-1)
-	for i, n := range c.queues {
+	for _, n := range c.queues {
 		d.Cycle = append(d.Cycle, *e.place(n))
-		closed = max(closed, e.queue(int(n)).pauses[c.pauses[i]].from)
 	}
-	d.Closed = e.victim.Sent + model.Time(math.Round(closed))
-	if r := e.trigger(c); r >= 0 {
-		k := e.roots[r].rootKey
-		d.Trigger, d.TriggerKind = e.place(k.queue), k.kind
-		d.Inside = k.kind == Contention && slices.Contains(c.queues, k.queue)
-		if k.kind == Contention {
-			if list, later := e.culprits(&termSum{roots: []rootShare{{r, 1, 0}}}); !later {
-				d.TriggerCulprits = list
-			}
-		}
+	d.Closed = e.victim.Sent + model.Time(math.Round(e.closedAt(c)))
+	if t := e.trigger(c); t != nil {
+		d.Trigger, d.TriggerKind, d.TriggerCulprits = e.place(t.queue), t.kind, t.culprits
+		d.Inside = t.kind == Contention && slices.Contains(c.queues, t.queue)
 	}
 	return d
 }

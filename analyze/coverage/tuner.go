@@ -1,7 +1,6 @@
 package coverage
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +18,8 @@ type TunerConfig struct {
 	// it labels less often again, so that it does not oscillate.
 	FreshPeriods int
 	MaxShift     uint8
+	// Aging selects the AgingDatabase, the method of the paper's prototype, in place of the Tuner.
+	Aging bool
 }
 
 // DefaultTunerConfig waits for two intervals and steps back after four fresh periods.
@@ -53,18 +54,25 @@ type setting struct {
 
 // NewTuner returns a tuner that has changed nothing.
 func NewTuner(cfg TunerConfig) (*Tuner, error) {
-	if cfg.Interval <= 0 || cfg.Patience < 1 || cfg.FreshPeriods < 1 {
-		return nil, fmt.Errorf("coverage: interval %v, patience %d, fresh periods %d; want all above 0",
-			cfg.Interval, cfg.Patience, cfg.FreshPeriods)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	return &Tuner{cfg: cfg, ports: map[model.Port]*setting{}}, nil
+}
+
+func (c *TunerConfig) check() error {
+	if c.Interval <= 0 || c.Patience < 1 || c.FreshPeriods < 1 {
+		return fmt.Errorf("coverage: interval %v, patience %d, fresh periods %d; want all above 0",
+			c.Interval, c.Patience, c.FreshPeriods)
+	}
+	return nil
 }
 
 // Step checks the ports that carry traffic, at most once in every k·T, and
 // returns the commands to send, by port. A port without traffic keeps its
 // setting: no packet would carry its labels however often it labelled.
 func (t *Tuner) Step(now model.Time, b *PortStates, active []model.Port) (commands []IntervalCommand) {
-	period := time.Duration(t.cfg.Patience) * t.cfg.Interval
+	period := t.cfg.period()
 	if !t.started {
 		t.started, t.next = true, now.Add(period)
 	}
@@ -96,8 +104,11 @@ func (t *Tuner) Step(now model.Time, b *PortStates, active []model.Port) (comman
 		}
 		commands = append(commands, IntervalCommand{p, s.shift})
 	}
-	slices.SortFunc(commands, func(a, b IntervalCommand) int {
-		return cmp.Or(cmp.Compare(a.Port.Node, b.Port.Node), cmp.Compare(a.Port.Port, b.Port.Port))
-	})
+	return sortCommands(commands)
+}
+
+// sortCommands sorts commands by port: maps have them in any order.
+func sortCommands(commands []IntervalCommand) []IntervalCommand {
+	slices.SortFunc(commands, func(a, b IntervalCommand) int { return a.Port.Compare(b.Port) })
 	return commands
 }

@@ -16,45 +16,60 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 	const interval = 50 * time.Millisecond
 	p := model.Port{Node: 4, Port: 1}
 	for _, loss := range []float64{0, 0.6, 0.9} {
-		b, _ := newBoard(t)
 		tuner, err := NewTuner(DefaultTunerConfig(interval))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rng := rand.New(rand.NewPCG(1, 2))
-		var last, labelled model.Time
-		var shift, highest uint8
-		late := 0
-		for now := model.Time(0); now < model.Time(60*time.Second); now = now.Add(time.Millisecond) {
-			if now.Sub(last) > interval>>shift { // the switch
-				last = now
-				if rng.Float64() >= loss {
-					_ = b.IngestReport(now, export(false, label.Item{Switch: 4, Egress: 1, Time: now}))
-					labelled = now
-				}
+		aging, err := NewAgingDatabase(DefaultTunerConfig(interval))
+		if err != nil {
+			t.Fatal(err)
+		}
+		testMakesUpForLoss(t, interval, p, loss, tuner)
+		testMakesUpForLoss(t, interval, p, loss, aging)
+	}
+}
+
+// stepper is a Tuner or an AgingDatabase.
+type stepper interface {
+	Step(now model.Time, b *PortStates, active []model.Port) []IntervalCommand
+}
+
+func testMakesUpForLoss(t *testing.T, interval time.Duration, p model.Port, loss float64, tuner stepper) {
+	t.Helper()
+	b, _ := newBoard(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var last, labelled model.Time
+	var shift, highest uint8
+	late := 0
+	for now := model.Time(0); now < model.Time(60*time.Second); now = now.Add(time.Millisecond) {
+		if now.Sub(last) > interval>>shift { // the switch
+			last = now
+			if rng.Float64() >= loss {
+				_ = b.IngestReport(now, export(false, label.Item{Switch: 4, Egress: 1, Time: now}))
+				labelled = now
 			}
-			for _, c := range tuner.Step(now, b, []model.Port{p}) {
-				if c.Port != p {
-					t.Fatalf("command %+v; want one for %v", c, p)
-				}
-				if rng.Float64() >= 0.3 {
-					shift = c.Shift
-				}
+		}
+		for _, c := range tuner.Step(now, b, []model.Port{p}) {
+			if c.Port != p {
+				t.Fatalf("command %+v; want one for %v", c, p)
 			}
-			highest = max(highest, shift)
-			if now.Sub(labelled) > 4*interval {
-				late++
+			if rng.Float64() >= 0.3 {
+				shift = c.Shift
 			}
 		}
-		if loss == 0 && (highest != 0 || late != 0) {
-			t.Errorf("no loss: shift rose to %d, %d ms without news; want neither", highest, late)
+		highest = max(highest, shift)
+		if now.Sub(labelled) > 4*interval {
+			late++
 		}
-		if loss > 0 && highest == 0 {
-			t.Errorf("loss %v: the shift never rose", loss)
-		}
-		if share := float64(late) / 60000; share > 0.05 {
-			t.Errorf("loss %v: no news for four intervals in %.1f %% of the time; want at most 5 %%", loss, 100*share)
-		}
+	}
+	if loss == 0 && (highest != 0 || late != 0) {
+		t.Errorf("no loss: shift rose to %d, %d ms without news; want neither", highest, late)
+	}
+	if loss > 0 && highest == 0 {
+		t.Errorf("loss %v: the shift never rose", loss)
+	}
+	if share := float64(late) / 60000; share > 0.05 {
+		t.Errorf("loss %v: no news for four intervals in %.1f %% of the time; want at most 5 %%", loss, 100*share)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/attribution"
-	"github.com/weft-telemetry/weft/model"
 )
 
 // cause is one or more terms of the account that go back to the same flows or
@@ -89,7 +88,7 @@ func (c *cause) sameAs(o *cause) bool {
 	case c.place.Port == o.place.Port:
 		return true
 	}
-	return c.kind == attribution.Contention && !c.term.Later && !o.term.Later && commonShare(c.culprits, o.culprits) > 0.5
+	return c.kind == attribution.Contention && !c.term.Later && !o.term.Later && attribution.CommonShare(c.culprits, o.culprits) > 0.5
 }
 
 // absorb adds the time of another cause.
@@ -99,18 +98,6 @@ func (c *cause) absorb(o *cause) {
 	if len(c.culprits) == 0 && !o.term.Later {
 		c.culprits = o.culprits
 	}
-}
-
-// commonShare returns the share that two lists of culprits have in common, 0 to 1.
-func commonShare(a, b []attribution.Culprit) (sum float64) {
-	shares := make(map[model.FlowKey]float64, len(a))
-	for _, x := range a {
-		shares[x.Flow] = x.Share
-	}
-	for _, x := range b {
-		sum += min(x.Share, shares[x.Flow])
-	}
-	return sum
 }
 
 func samePlaces(a, b []attribution.Place) bool {

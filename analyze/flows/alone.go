@@ -12,9 +12,10 @@ type alone[K sketch.Key] struct {
 	left    []cellSum[K] // what is left of the table
 	queue   []uint32
 	odd     bool     // a count of the last table is impossible, and graded as an estimate
-	records []Record // of the last table that did not empty
+	records []Record // memory for those of the next table
 	compact []CompactRecord
-	// asCompact: records are compact, where they can be.
+	// asCompact: the result has compact records, where it can. Otherwise compact is only a step
+	// on the path to records.
 	asCompact bool
 	touched   uint64 // by loads that are made for their effect on the cache
 }
@@ -26,7 +27,7 @@ type alone[K sketch.Key] struct {
 // by the following.
 //   - A key that fails the filter is removed here, and makes the result void: the
 //     answers of the filter are collected, without a branch, and looked at in the
-//     end.
+//     end. So it does not matter when the filter is asked.
 //   - A flow's count is what its cell has left when the flow is removed: that is
 //     peeler.count, as all flows are peeled and no cell has a flaw.
 //   - In the end every cell has to be zero, to the last packet and byte. That is
@@ -43,29 +44,28 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 	a.odd = false
 	d := fs.emptyResult()
 	n := min(int(fs.Counts.Flows), len(t.sums))
-	a4, is4 := any(a).(*alone[sketch.Key4])
-	usual := is4 && t.family.Tables == 3
-	if usual && a.asCompact {
+	ok := false
+	if a4, is4 := any(a).(*alone[sketch.Key4]); is4 && t.family.Tables == 3 {
 		a.compact = resizedRecords(a.compact, n)
-		d.Compact = a.compact
+		if n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, a.compact, total); !ok {
+			return Decoded{}, false
+		}
+		if a.asCompact {
+			d.Compact, a.compact = a.compact[:n:n], nil
+			d.Unexplained -= total / uint64(t.family.Tables)
+		} else {
+			d.Records, a.records = resizedRecords(a.records, n), nil
+			d.putRecords(a.compact[:n], &fs.Counts, t.layout.Bytes != 0)
+		}
 	} else {
 		a.records = resizedRecords(a.records, n)
 		d.Records = a.records
-	}
-	ok := false
-	if usual {
-		n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, &d, total)
-	} else {
-		n, ok = a.peel(fs, t, tail, &d, total)
-	}
-	if !ok {
-		return Decoded{}, false
-	}
-	if d.Undecoded -= uint32(n); usual && a.asCompact {
-		d.Compact, a.compact = d.Compact[:n:n], nil
-	} else {
+		if n, ok = a.peel(fs, t, tail, &d, total); !ok {
+			return Decoded{}, false
+		}
 		d.Records, a.records = d.Records[:n:n], nil
 	}
+	d.Undecoded -= uint32(n)
 	return d, true
 }
 

@@ -1,9 +1,6 @@
 package flows
 
-import (
-	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sketch"
-)
+import "github.com/weft-telemetry/weft/sketch"
 
 // peelBatch is how many queued cells are looked at together. Whether a queued cell still
 // has its flow cannot be predicted, and a wrong prediction discards the loads after it,
@@ -15,16 +12,16 @@ const peelBatch = 16
 
 // peelUsual is alone.peel for IPv4 keys and three sub-tables, which is what switches
 // export. Its keys are words in registers: it takes about four fifths of the time
-// (BenchmarkSingleDecode; TestUsualPeelEqualsGeneral compares the results).
-func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter sketch.Filter, tail int, d *Decoded, total uint64) (n int, ok bool) {
-	left, queue, records, compact := a.left, a.queue, d.Records, d.Compact
-	most := d.Flows()
+// (BenchmarkSingleDecode; TestUsualPeelEqualsGeneral compares the results). The flows are
+// compact, for records to be made of them; most is how many there may be.
+//
+// The filter is asked in the end, flow after flow: beside the table, which alone is larger
+// than a CPU's own cache, it would have to be loaded again and again.
+func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter sketch.Filter, tail int, flows []CompactRecord, total uint64) (n int, ok bool) {
+	left, queue := a.left, a.queue
 	hasBytes := fs.Layout.Bytes != 0
-	var batch [peelBatch]struct {
-		cell, c0, c1, c2 uint32
-		missing          uint64 // of the filter's bits
-	}
-	var sum, missing, touched uint64
+	var batch [peelBatch]struct{ cell, c0, c1, c2 uint32 }
+	var sum, touched uint64
 	for head := 0; head < tail; {
 		count := 0
 		for end := min(head+peelBatch, tail); head < end; head++ {
@@ -37,9 +34,7 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 		for k := range count {
 			f := &batch[k&(peelBatch-1)]
 			key := &left[f.cell].key
-			h := family.HashWords4(key[0], key[1]&^countMask)
-			f.c0, f.c1, f.c2 = family.Cells3(h)
-			f.missing = filter.Missing(family, h)
+			f.c0, f.c1, f.c2 = family.Cells3(family.HashWords4(key[0], key[1]&^countMask))
 			touched |= left[f.c0].bytes | left[f.c1].bytes | left[f.c2].bytes
 		}
 		for k := range count {
@@ -50,7 +45,7 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 			if w1&countMask != zeroFlows+1 || f.c0 != f.cell && f.c1 != f.cell && f.c2 != f.cell {
 				continue
 			}
-			if n == most || tail+3 > len(queue) {
+			if n == len(flows) || tail+3 > len(queue) {
 				return n, false // more flows than were inserted, or than there are cells
 			}
 			w1 &^= countMask
@@ -61,40 +56,30 @@ func peelUsual(a *alone[sketch.Key4], fs *Flowset, family *sketch.Family, filter
 			tail += removeFrom(&left[f.c1], w0, w1, packets, ports, bytes)
 			queue[tail] = f.c2
 			tail += removeFrom(&left[f.c2], w0, w1, packets, ports, bytes)
-			missing |= f.missing
 			sum += counts >> 32
-			if compact != nil {
-				c := &compact[n]
-				c.key[0], c.key[1], c.counts, c.bytes = w0, w1, counts, bytes
-				a.odd = a.odd || !c.plausible(&fs.Counts, hasBytes)
-				n++
-				continue
-			}
-			r := &records[n]
-			sketch.PutFlowKey(&r.Key, &sketch.Key4{w0, w1})
-			r.Packets, r.Bytes = counts>>32, bytes
-			r.In, r.Out = model.PortID(counts>>16), model.PortID(counts)
-			if r.grade(true, &fs.Counts, hasBytes); r.Grade == Exact {
-				d.Unexplained -= r.Packets
-			} else {
-				a.odd = true
-			}
+			c := &flows[n]
+			c.key[0], c.key[1], c.counts, c.bytes = w0, w1, counts, bytes
+			a.odd = a.odd || !c.plausible(&fs.Counts, hasBytes)
 			n++
 		}
 	}
 	a.touched = touched
-	if compact != nil {
-		d.Unexplained -= sum
-	}
-	if missing != 0 || 3*sum != total {
+	if 3*sum != total {
 		return n, false
 	}
-	var rest uint64
+	var rest, missing uint64
 	for i := range left {
 		s := &left[i]
 		rest |= s.key[0] | s.key[1] ^ zeroFlows | s.counts>>32 | s.bytes
 	}
-	return n, rest == 0
+	if rest != 0 {
+		return n, false
+	}
+	for i := range flows[:n] {
+		key := &flows[i].key
+		missing |= filter.Missing(family, family.HashWords4(key[0], key[1]))
+	}
+	return n, missing == 0
 }
 
 // removeFrom removes a flow from a cell, and returns 1 if a single key is left in it.

@@ -25,7 +25,10 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 		}
 		a := memory.take()
 		most := min(int(p.fs.Counts.Flows), len(p.sums))
-		a.records, a.compact, a.asCompact = lend(n.Memory.records, p.set, most), lend(n.Memory.compact, p.set, most), n.Compact
+		a.records, a.asCompact = lend(n.Memory.records, p.set, most), n.Compact
+		if n.Compact {
+			a.compact = lend(n.Memory.compact, p.set, most)
+		}
 		d, ok := a.decode(p.fs, p.table)
 		if ok && d.Compact != nil {
 			a.compact = d.Compact
@@ -35,8 +38,10 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 		if ok && !a.odd {
 			out[p.set], p.alone = d, true
 		}
-		n.Memory.records[p.set], n.Memory.compact[p.set] = a.records, a.compact
-		a.records, a.compact = nil, nil
+		n.Memory.records[p.set], a.records = a.records, nil
+		if n.Compact {
+			n.Memory.compact[p.set], a.compact = a.compact, nil
+		}
 		memory.put(a)
 	})
 	if n.anyStuck() {

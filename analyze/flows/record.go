@@ -71,6 +71,8 @@ type Decoded struct {
 	MissingCells, MissingFilter uint32
 	// Unkeyed and Missed are packets the switch saw and did not count.
 	Unkeyed, Missed uint32
+	// Probes are packets of Weft's own, which the switch counted apart.
+	Probes uint32
 
 	// MayContain is the switch's flow filter: false proves that the flow was not
 	// counted in this slot. Nil: no filter arrived.

@@ -69,7 +69,7 @@ func (fs *Flowset) emptyResult() Decoded {
 		Switch: fs.Switch, Scope: fs.Scope, V6: fs.Layout.Key == model.KeyLen6, Slot: fs.Slot, Start: fs.Start, Length: fs.Length,
 		Undecoded: fs.Counts.Flows, Unexplained: fs.Counts.Packets,
 		MissingCells: fs.MissingCells, MissingFilter: fs.MissingFilter,
-		Unkeyed: fs.Counts.Unkeyed, Missed: fs.Counts.Missed,
+		Unkeyed: fs.Counts.Unkeyed, Missed: fs.Counts.Missed, Probes: fs.Counts.Probes,
 		MayContain: fs.body.filterTest(), Filter: FilterState{sketch.Geometry(fs.Geometry), fs.Seed, fs.body.filterWords()},
 	}
 }

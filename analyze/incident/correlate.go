@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -168,6 +169,9 @@ func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
 	if !e.Confirmed && e.Cause > in.Cause && e.Cause.Family() != in.Cause.Family() {
 		return false // an unconfirmed larger cause supports nothing
 	}
+	if in.isBackgroundOf(e) {
+		return false
+	}
 	if in.Cause == e.Cause && in.Cause.FabricWide() {
 		return true // many switches with the same hash function are one fault
 	}
@@ -256,6 +260,8 @@ func (in *Incident) absorb(o *Incident) {
 	for _, n := range o.Nodes {
 		in.Nodes = insertSorted(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
 	}
+	in.Parts = insertSorted(in.Parts, o.ID, cmp.Compare[uint64], maxParts)
+	in.Related = slices.DeleteFunc(in.Related, func(id uint64) bool { return id == o.ID })
 }
 
 // closeStalest closes the incident with the oldest evidence.
@@ -331,3 +337,12 @@ func (c *Correlator) markChanged(in *Incident) {
 
 // OpenIncidents returns the open incidents, the oldest first.
 func (c *Correlator) OpenIncidents() []*Incident { return c.open }
+
+// Doubt notes why an incident does not rely on a source. It does nothing if the source has no
+// part in it.
+func (c *Correlator) Doubt(in *Incident, s anomaly.Source, why string) {
+	if in.Sources[s] > 0 && in.Doubts[s] == "" {
+		in.Doubts[s] = why
+		c.markChanged(in)
+	}
+}

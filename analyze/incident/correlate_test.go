@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestConsequencesJoinTheirCause(t *testing.T) {
 		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(c.OpenIncidents()), in.Cause, in.Location)
 	}
 	changed := c.TakeChanged()
-	if len(changed) != 2 || changed[1].MergedInto != in.ID || !changed[1].Closed {
+	if len(changed) != 2 || changed[1].MergedInto != in.ID || !changed[1].Closed || !slices.Equal(in.Parts, []uint64{changed[1].ID}) {
 		t.Errorf("changed %+v; want the younger one closed as part of the older", changed)
 	}
 }
@@ -393,6 +394,35 @@ func TestIncastHasThePlaceOfItsReceiver(t *testing.T) {
 	}
 }
 
+// TestIncastBesideAWrongRoute: PFC spreads from the receiver's port, and from another queue
+// that flows to another host congest, which a wrong route makes. Those flows are no culprits of
+// the incast, and the route is a fault of its own.
+func TestIncastBesideAWrongRoute(t *testing.T) {
+	c := newCorrelator(t)
+	misrouted := model.FlowKey{Src: model.Addr4(4), Dst: model.Addr4(77), Proto: model.UDP}
+	in := c.AddEvidence(Evidence{
+		At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(3, 1),
+		Extent: []model.NodeID{3, 20}, Receiver: 40, HasReceiver: true, AtReceiver: true,
+		Culprits: []model.FlowKey{flow(1), flow(2)}, Text: "two senders to one host", Scale: 5,
+	})
+	if c.AddEvidence(Evidence{
+		At: 20 * ms, From: 8 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(20, 1),
+		Extent: []model.NodeID{20, 21}, Culprits: []model.FlowKey{misrouted, flow(1)}, Scale: 4,
+	}) != in {
+		t.Fatal("PFC that the incast spreads is an incident of its own")
+	}
+	if !slices.Equal(in.Culprits, []model.FlowKey{flow(1), flow(2)}) {
+		t.Errorf("culprits %v; want those of the receiver alone", in.Culprits)
+	}
+	route := c.AddEvidence(Evidence{
+		At: 25 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Confirmed: true,
+		Location: at(21, 1), Extent: []model.NodeID{21}, Flows: []model.FlowKey{misrouted},
+	})
+	if route == in || in.MergedInto != 0 || in.Cause != anomaly.Incast {
+		t.Errorf("the incast is %v of %d; want an incident beside the wrong route", in.Cause, in.MergedInto)
+	}
+}
+
 // TestTextIsTheWorstSoFar, and lost packets are the sum.
 func TestTextIsTheWorstSoFar(t *testing.T) {
 	c := newCorrelator(t)
@@ -405,5 +435,76 @@ func TestTextIsTheWorstSoFar(t *testing.T) {
 	}
 	if in.Text != "515" || in.LostPackets != 555 || in.SentPackets != 3000 {
 		t.Errorf("%q, %d of %d packets lost; want 515, 555 of 3000", in.Text, in.LostPackets, in.SentPackets)
+	}
+}
+
+// TestLoopLeadsToNoBlackholeOfOthers: a switch of a loop drops all packets to a host. That
+// the loop does only to its own destinations.
+func TestLoopLeadsToNoBlackholeOfOthers(t *testing.T) {
+	to := func(host byte) model.FlowKey {
+		return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 9}), 1),
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, host}), 4791), model.UDP)
+	}
+	for name, tc := range map[string]struct {
+		dropped model.FlowKey
+		want    int
+	}{"its destination": {to(3), 1}, "another": {to(2), 2}} {
+		c := newCorrelator(t)
+		c.AddEvidence(Evidence{
+			At: 30 * ms, From: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Location: at(1, 0),
+			Flows: []model.FlowKey{tc.dropped},
+		})
+		c.AddEvidence(Evidence{
+			At: 40 * ms, From: 25 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Confirmed: true, Location: at(1, 0),
+			Extent: []model.NodeID{1, 2}, Flows: []model.FlowKey{to(3)},
+		})
+		if n := len(c.OpenIncidents()); n != tc.want {
+			t.Errorf("packets to %s: %d incidents, want %d", name, n, tc.want)
+		}
+	}
+}
+
+// TestLossesOfADeadlock: a watchdog discards what queues of the cycle hold. Packets that
+// another link loses meanwhile are another fault.
+func TestLossesOfADeadlock(t *testing.T) {
+	c := newCorrelator(t)
+	deadlock := c.AddEvidence(Evidence{
+		At: 20 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true, Location: at(5, 1),
+		Extent: []model.NodeID{5, 6, 7}, DeadlockCycle: []model.Port{at(5, 1), at(6, 2)}, Flows: []model.FlowKey{flow(1)},
+	})
+	loss := Evidence{At: 33 * ms, From: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Flows: []model.FlowKey{flow(1)}}
+	for _, test := range []struct {
+		at   model.Port
+		part bool
+	}{{at(6, 2), true}, {at(6, 1), false}} {
+		loss.Location = test.at
+		if got := c.AddEvidence(loss); (got == deadlock) != test.part {
+			t.Errorf("a loss after %v belongs to %v; want part of the deadlock: %v", test.at, got.Cause, test.part)
+		}
+	}
+}
+
+// TestDoubtLowersConfidence: what rests on a source that is wrong is less certain, as far as no
+// other source shows it.
+func TestDoubtLowersConfidence(t *testing.T) {
+	c := newCorrelator(t)
+	e := Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(4, 2), Flows: []model.FlowKey{flow(1)}}
+	in := c.AddEvidence(e)
+	c.Doubt(in, anomaly.Counters, "it has no part in this")
+	if got := in.Confidence(); got != 0.9 {
+		t.Errorf("confidence %v with one source, want 0.9", got)
+	}
+	c.TakeChanged()
+	c.Doubt(in, anomaly.Flowsets, "the flowset counts too few")
+	if got := in.Confidence(); got != 0.25 || len(c.TakeChanged()) != 1 {
+		t.Errorf("confidence %v with a source that is doubted, want 0.25, and a change", got)
+	}
+	e.Source = anomaly.Probes
+	c.AddEvidence(e)
+	if got, want := in.Confidence(), 1-0.2*0.75/2; got != want {
+		t.Errorf("confidence %v with one that is doubted and one that is not, want %v", got, want)
+	}
+	if in.Doubts[anomaly.Flowsets] != "the flowset counts too few" || in.Doubts[anomaly.Counters] != "" {
+		t.Errorf("doubts %q, want one of flowsets", in.Doubts)
 	}
 }

@@ -50,6 +50,9 @@ type Evidence struct {
 	Ref                      string // id of the diagnosis, trace or probe that shows it
 }
 
+// isMinor reports whether evidence shows no more than normal background congestion.
+func (e *Evidence) isMinor() bool { return e.Minor || e.Cause.Severity() == anomaly.Notice }
+
 // anyNode reports whether f is true for a node of the evidence; it stops at the
 // first one.
 func (e *Evidence) anyNode(f func(model.NodeID) bool) bool {

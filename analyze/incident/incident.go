@@ -18,6 +18,7 @@ type Incident struct {
 	Closed     bool       // no evidence for QuietPeriod, or part of MergedInto
 	Verified   bool       // closed because a check showed that the fault is gone
 	MergedInto uint64     // the incident that absorbed it; 0: none
+	Parts      []uint64   // incidents that it absorbed, ascending, at most maxParts
 
 	Cause     anomaly.Cause
 	Confirmed bool // at least one source of the cause rules out harmless explanations
@@ -41,6 +42,9 @@ type Incident struct {
 	Flows    []model.FlowKey // affected, up to MaxFlows
 	Culprits []model.FlowKey
 	Sources  [anomaly.NumSources]int // evidence of each that supports the cause, or follows from it
+
+	// Doubts say why a source is not relied on; empty: it is.
+	Doubts [anomaly.NumSources]string
 
 	// LostPackets of SentPackets were lost so far, by the evidence of the cause.
 	LostPackets, SentPackets uint64
@@ -76,16 +80,29 @@ func (in *Incident) AgreeingSources() (list []anomaly.Source) {
 
 // Confidence returns how likely the cause is: each source that agrees halves
 // the remaining doubt. With one source, an unconfirmed cause has 0.5 and a
-// confirmed one 0.9.
+// confirmed one 0.9. A source that is doubted itself confirms nothing, and removes a
+// quarter of the doubt: alone it has 0.25.
 func (in *Incident) Confidence() float64 {
 	doubt := 0.2
-	if !in.Confirmed {
+	if !in.Confirmed || !in.confirmedWithoutDoubts() {
 		doubt = 1
 	}
-	for range in.AgreeingSources() {
-		doubt /= 2
+	for _, s := range in.AgreeingSources() {
+		if in.Doubts[s] != "" {
+			doubt *= 0.75
+		} else {
+			doubt /= 2
+		}
 	}
 	return 1 - doubt
+}
+
+// confirmedWithoutDoubts reports whether a source that is not doubted confirms the incident.
+func (in *Incident) confirmedWithoutDoubts() bool {
+	if in.Doubts == [anomaly.NumSources]string{} {
+		return true
+	}
+	return slices.ContainsFunc(in.Timeline, func(e Evidence) bool { return e.Confirmed && in.Doubts[e.Source] == "" })
 }
 
 // MissingSources returns the sources that could show the cause and have not.
@@ -98,8 +115,11 @@ func (in *Incident) MissingSources() (list []anomaly.Source) {
 	return list
 }
 
-// maxRelated is how many related incidents are listed.
-const maxRelated = 16
+// maxRelated and maxParts are how many related and absorbed incidents are listed.
+const (
+	maxRelated = 16
+	maxParts   = 64
+)
 
 // relate links two incidents.
 func relate(a, b *Incident) {
@@ -123,7 +143,7 @@ func (in *Incident) addEvidence(e *Evidence) {
 	in.changed = true
 	in.interval = max(in.interval, e.Interval)
 	first := len(in.Timeline)+in.Omitted == 0
-	minor := e.Minor || e.Cause.Severity() == anomaly.Notice
+	minor := e.isMinor()
 	if first || in.Minor && !minor { // background congestion before is not the start of the fault
 		in.Begin, in.Found = e.From, e.At
 	} else if in.Minor == minor {
@@ -148,7 +168,7 @@ func (in *Incident) addEvidence(e *Evidence) {
 	for _, k := range e.Flows {
 		in.Flows = insertSorted(in.Flows, k, model.FlowKey.Compare, MaxFlows)
 	}
-	if e.Cause == in.Cause || e.Cause == anomaly.Contention && in.Cause == anomaly.Incast && in.isFedBy(e) {
+	if in.hasCulpritsOf(e) {
 		for _, k := range e.Culprits {
 			in.Culprits = insertSorted(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
 		}
@@ -205,6 +225,16 @@ func (in *Incident) adoptCause(e *Evidence) bool {
 	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
 	in.source, in.scale = e.Source, e.Scale
 	return true
+}
+
+// hasCulpritsOf reports whether the culprits of evidence are those of an incident: of the
+// same cause, or of the contention that became its incast; and at a known receiver, flows
+// to that alone.
+func (in *Incident) hasCulpritsOf(e *Evidence) bool {
+	if in.AtReceiver && in.HasReceiver && !in.isFedBy(e) {
+		return false
+	}
+	return e.Cause == in.Cause || e.Cause == anomaly.Contention && in.Cause == anomaly.Incast && in.isFedBy(e)
 }
 
 // isFedBy reports whether the flows of evidence go to the receiver of an incident.

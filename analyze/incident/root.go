@@ -14,6 +14,7 @@ import (
 type root struct {
 	nodes        []model.NodeID // ascending
 	destinations []model.Addr   // of the affected flows, ascending
+	cycle        []model.Port   // ports of deadlock cycles, ascending
 }
 
 func (r *root) add(e *Evidence) {
@@ -23,6 +24,9 @@ func (r *root) add(e *Evidence) {
 	})
 	for _, k := range e.Flows {
 		r.destinations = insertSorted(r.destinations, k.Dst, model.Addr.Compare, MaxFlows)
+	}
+	for _, p := range e.DeadlockCycle {
+		r.cycle = insertSorted(r.cycle, p, model.Port.Compare, maxNodes)
 	}
 }
 
@@ -63,6 +67,16 @@ func (in *Incident) hasRoot() bool {
 	return in.Confirmed && in.Cause != anomaly.Stall && (in.AtReceiver || in.Cause != anomaly.Contention && !in.Minor)
 }
 
+// isBackgroundOf reports whether one of an incident and evidence is a fault and the
+// other normal background congestion of a larger cause: what costs next to nothing
+// leads to no fault.
+func (in *Incident) isBackgroundOf(e *Evidence) bool {
+	if e.Cause < in.Cause {
+		return in.Minor && !e.isMinor() && e.isRoot()
+	}
+	return e.Cause > in.Cause && e.isMinor() && !in.Minor && in.hasRoot()
+}
+
 // isSameFault reports whether confirmed evidence of a fault is about the fault of an
 // incident.
 func (in *Incident) isSameFault(e *Evidence) bool {
@@ -72,7 +86,7 @@ func (in *Incident) isSameFault(e *Evidence) bool {
 	}
 	known := in.asEvidence()
 	if e.Cause < in.Cause {
-		return leadsTo(&known, &in.root, e, near)
+		return in.hasSameEvidence(e) || leadsTo(&known, &in.root, e, near)
 	}
 	var r root
 	r.add(e)
@@ -139,7 +153,9 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 		case congested:
 			return r.hasNode(e.Location.Node) || !e.AtReceiver && near || r.leadsTo(e.Culprits, false)
 		case e.Cause == anomaly.Blackhole && e.Confirmed:
-			return r.hasNode(e.Location.Node) // no route elsewhere makes a switch drop all packets
+			// No route elsewhere makes a switch drop all packets, and none to other
+			// destinations.
+			return r.hasNode(e.Location.Node) && (len(e.Flows) == 0 || r.leadsTo(e.Flows, false))
 		case e.Cause.Family() == anomaly.PacketLoss:
 			// Misrouted packets fill the buffers of its nodes, and are dropped there with
 			// others.
@@ -152,6 +168,9 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 			return r.sharesNode(e)
 		case congested:
 			return near && (!e.AtReceiver || r.hasNode(e.Location.Node))
+		case e.Cause == anomaly.Loss:
+			_, found := slices.BinarySearchFunc(r.cycle, e.Location, model.Port.Compare)
+			return found
 		}
 	case anomaly.Blackhole:
 		return near && (len(e.Flows) == 0 || r.leadsTo(e.Flows, true))

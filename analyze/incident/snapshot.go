@@ -21,6 +21,7 @@ type savedIncident struct {
 	Incident
 	RootNodes        []model.NodeID
 	RootDestinations []model.Addr
+	RootCycle        []model.Port
 	Interval         time.Duration
 	Source           anomaly.Source
 	Scale            uint64
@@ -50,7 +51,7 @@ func (c *Correlator) Restore(data []byte) error {
 
 func save(list []*Incident) (saved []savedIncident) {
 	for _, in := range list {
-		saved = append(saved, savedIncident{*in, in.root.nodes, in.root.destinations, in.interval, in.source, in.scale})
+		saved = append(saved, savedIncident{*in, in.root.nodes, in.root.destinations, in.root.cycle, in.interval, in.source, in.scale})
 	}
 	return saved
 }
@@ -59,7 +60,7 @@ func restore(saved []savedIncident) (list []*Incident) {
 	for i := range saved {
 		s := &saved[i]
 		in := s.Incident
-		in.root = root{s.RootNodes, s.RootDestinations}
+		in.root = root{s.RootNodes, s.RootDestinations, s.RootCycle}
 		in.interval, in.source, in.scale = s.Interval, s.Source, s.Scale
 		list = append(list, &in)
 	}

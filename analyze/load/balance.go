@@ -104,6 +104,9 @@ type portGroup struct {
 	ports []model.PortID
 	flows int
 	share []Share // by port, as ports
+	// spread are packets of flows on several paths: which ports they left by is not known,
+	// and taken to be all alike.
+	spread uint64
 }
 
 // flowUse is a flow's packets in one group.
@@ -152,6 +155,9 @@ func useOf(place uint32, sighting int) UseEnd { return UseEnd(place)<<16 | UseEn
 func (b *BalanceDetector) NewUses(m *paths.Map) (list []UseEnd) {
 	b.cache = m.RouteCache(b.cfg.Intent.At(m.Start()))
 	for i := range m.Flows() {
+		if m.OnSeveralPaths(i) {
+			continue
+		}
 		key := m.Key(i)
 		for _, s := range m.Sightings(i) {
 			g, _, ok := b.groupOf(key, s.Switch, s.Out)
@@ -176,6 +182,10 @@ func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
 	b.cache = m.RouteCache(b.cfg.Intent.At(m.Start()))
 	for i := range m.Flows() {
 		key, hash := m.Key(i), m.Hash(i)
+		if m.OnSeveralPaths(i) {
+			b.spread(key, m.Sightings(i))
+			continue
+		}
 		number, known := b.flows.FindHinted(key, hash, m.ID(i))
 		if !known {
 			number = noFlow
@@ -185,6 +195,15 @@ func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
 			if s := &hops[hop]; s.Out != 0 {
 				number = b.count(key, hash, number, s.Switch, s.Out, s.Packets, useOf(m.Place(i), s.Added()) < end)
 			}
+		}
+	}
+}
+
+// spread adds the packets of a flow on several paths to the groups that it used.
+func (b *BalanceDetector) spread(key *model.FlowKey, hops []paths.Sighting) {
+	for i := range hops {
+		if group, _, ok := b.groupOf(key, hops[i].Switch, hops[i].Out); ok {
+			b.groups[group].spread += hops[i].Packets
 		}
 	}
 }
@@ -326,6 +345,7 @@ func sumGroups(parts []*BalanceDetector) (list []portGroup) {
 			}
 			sum := &list[at]
 			sum.flows += g.flows
+			sum.spread += g.spread
 			for i := range g.share {
 				sum.share[i].Flows += g.share[i].Flows
 				sum.share[i].Packets += g.share[i].Packets
@@ -340,6 +360,9 @@ func (g *portGroup) evaluate(cfg *BalanceConfig) (Imbalance, bool) {
 		return Imbalance{}, false
 	}
 	im := Imbalance{Switch: g.sw, Ports: g.share}
+	for i := range im.Ports {
+		im.Ports[i].Packets += g.spread / uint64(len(im.Ports))
+	}
 	busiest := im.busiest()
 	im.Ratio = float64(busiest.Packets) / im.mean()
 	if !(im.Ratio >= cfg.Ratio) {

@@ -260,13 +260,14 @@ func (b *BurstDetector) attributeFlows(begun []uint32, parts []*HostTraffic) {
 		flows[port] = nil
 	}
 	for i, p := range parts {
-		for k := range p.listed {
-			if list, ok := flows[p.listed[k].port]; ok {
-				flows[p.listed[k].port] = append(list, p.listed[k].portFlow)
-			}
-		}
 		m := p.m
 		if m == nil {
+			for k := range p.listed {
+				f := &p.listed[k]
+				if list, ok := flows[f.port]; ok {
+					flows[f.port] = append(list, portFlow{*p.key(f.flow), f.bytes, f.before})
+				}
+			}
 			continue
 		}
 		var last *paths.Map // the same part of the flows
@@ -295,11 +296,20 @@ func bytesAt(last, m *paths.Map, flow int, s *paths.Sighting) uint64 {
 	if last == nil {
 		return 0
 	}
-	was, presence := last.FlowAt(last.Find(m.Key(flow), m.Hash(flow)), s.Switch, m.Key(flow))
-	if presence != paths.Seen || was.Out != s.Out {
+	at := m.In(last, flow)
+	if at < 0 {
 		return 0
 	}
-	return was.Bytes
+	hops := last.Sightings(at)
+	for i := range hops {
+		if was := &hops[i]; was.Switch == s.Switch {
+			if was.Out == s.Out {
+				return was.Bytes
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // attribute lists the flows that grew most, until the rest is the usual load.

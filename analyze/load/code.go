@@ -10,11 +10,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// listedFlow is a flow at a port that leads to a host.
+// listedFlow is a flow, by its number, at a port that leads to a host.
 type listedFlow struct {
-	port uint32
-	portFlow
+	port, flow    uint32
+	bytes, before uint64 // in this slot, and in the one before
 }
+
+func (f *listedFlow) growth() float64 { return float64(f.bytes) - float64(f.before) }
 
 // maxListed is how many flows of a port and part are listed for other processes, those that
 // grew most: a microburst of more flows names these.
@@ -27,15 +29,23 @@ func (t *HostTraffic) List(ports *paths.Ports, last *paths.Map) {
 	if last != nil && last.Slot+1 != t.m.Slot {
 		last = nil
 	}
+	counts := make([]int32, len(t.bytes))
 	for n := range t.m.Flows() {
-		for _, s := range t.m.Sightings(n) {
+		hops := t.m.Sightings(n)
+		for i := range hops {
+			s := &hops[i]
 			if port, ok := ports.Number(s.Switch, s.Out); ok && t.used[port] {
-				t.listed = append(t.listed, listedFlow{port, portFlow{*t.m.Key(n), s.Bytes, bytesAt(last, t.m, n, &s)}})
+				t.listed = append(t.listed, listedFlow{port, uint32(n), s.Bytes, bytesAt(last, t.m, n, s)})
+				counts[port]++
 			}
 		}
 	}
+	if slices.Max(append(counts, 0)) <= maxListed {
+		return
+	}
 	slices.SortFunc(t.listed, func(a, b listedFlow) int {
-		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(b.growth(), a.growth()), a.key.Compare(b.key))
+		return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(b.growth(), a.growth()),
+			t.m.Key(int(a.flow)).Compare(*t.m.Key(int(b.flow))))
 	})
 	port, count := uint32(0), 0
 	t.listed = slices.DeleteFunc(t.listed, func(f listedFlow) bool {
@@ -47,8 +57,9 @@ func (t *HostTraffic) List(ports *paths.Ports, last *paths.Map) {
 	})
 }
 
-// Code codes what List listed, and the sums.
-func (t *HostTraffic) Code(c *fieldcodec.Coder, ports *paths.Ports) {
+// Code codes what List listed, and the sums. Listed flows are numbers of a list that both
+// sides have: its length and the keys are given.
+func (t *HostTraffic) Code(c *fieldcodec.Coder, ports *paths.Ports, flows int, key func(uint32) *model.FlowKey) {
 	var slot int64
 	var length time.Duration
 	if !c.Reading() {
@@ -61,49 +72,86 @@ func (t *HostTraffic) Code(c *fieldcodec.Coder, ports *paths.Ports) {
 	}
 	if c.Reading() {
 		t.reset(ports)
-		t.m, t.reports = nil, paths.NewReports(slot, length)
+		t.m, t.reports, t.key = nil, paths.NewReports(slot, length), key
 	}
-	number := func(n *uint32) bool {
-		fieldcodec.Unsigned(c, n)
-		if int(*n) >= len(t.bytes) || ports.PeerOf(*n).Kind != paths.HostPeer {
-			c.Fail("load: port number %d of %d; want a host's", *n, len(t.bytes))
-			return false
-		}
-		return true
+	t.codePorts(c, ports)
+	t.codeSenders(c, ports)
+	n := c.Length(len(t.listed), 4)
+	if c.Reading() {
+		t.listed = make([]listedFlow, n)
 	}
-	carried := t.ports
-	fieldcodec.Slice(c, &carried, func(n *uint32) {
-		if !number(n) {
-			return
+	fieldcodec.Field(c, t.listed, func(f *listedFlow) *uint32 { return &f.port })
+	fieldcodec.Field(c, t.listed, func(f *listedFlow) *uint32 { return &f.flow })
+	fieldcodec.Field(c, t.listed, func(f *listedFlow) *uint64 { return &f.bytes })
+	fieldcodec.Field(c, t.listed, func(f *listedFlow) *uint64 { return &f.before })
+	for i := range t.listed {
+		if f := &t.listed[i]; int(f.flow) >= flows {
+			c.Fail("load: flow %d of %d", f.flow, flows)
 		}
-		bytes := t.bytes[*n]
-		if c.Uint64(&bytes); c.Reading() && c.Err() == nil {
-			t.addPort(*n, bytes)
+	}
+	if c.Err() != nil {
+		t.listed = nil
+	}
+}
+
+// codePorts codes the bytes of ports.
+func (t *HostTraffic) codePorts(c *fieldcodec.Coder, ports *paths.Ports) {
+	type carried struct {
+		port  uint32
+		bytes uint64
+	}
+	list := make([]carried, c.Length(len(t.ports), 2))
+	if !c.Reading() {
+		for i, n := range t.ports {
+			list[i] = carried{n, t.bytes[n]}
 		}
-	})
-	var senders []senderBytes
+	}
+	fieldcodec.Field(c, list, func(p *carried) *uint32 { return &p.port })
+	fieldcodec.Field(c, list, func(p *carried) *uint64 { return &p.bytes })
+	if !c.Reading() || c.Err() != nil {
+		return
+	}
+	for _, p := range list {
+		if isHosts(c, ports, p.port) {
+			t.addPort(p.port, p.bytes)
+		}
+	}
+}
+
+// codeSenders codes the bytes of sources. Those that are read are a list, and no table: they
+// are added to one.
+func (t *HostTraffic) codeSenders(c *fieldcodec.Coder, ports *paths.Ports) {
+	var list []senderBytes
 	for i := range t.senders {
 		if t.senders[i].used {
-			senders = append(senders, t.senders[i])
+			list = append(list, t.senders[i])
 		}
 	}
-	fieldcodec.Slice(c, &senders, func(s *senderBytes) {
-		if !number(&s.port) {
-			return
-		}
-		s.src.Code(c)
-		if c.Uint64(&s.bytes); c.Reading() && c.Err() == nil {
-			t.addSender(s.port, s.src, s.bytes)
-		}
-	})
-	fieldcodec.Slice(c, &t.listed, func(f *listedFlow) {
-		if !number(&f.port) {
-			return
-		}
-		f.key.Code(c)
-		c.Uint64(&f.bytes)
-		c.Uint64(&f.before)
-	})
+	if n := c.Length(len(list), 4); c.Reading() {
+		list = make([]senderBytes, n)
+	}
+	fieldcodec.Field(c, list, func(s *senderBytes) *uint32 { return &s.port })
+	fieldcodec.Field(c, list, func(s *senderBytes) *uint64 { return &s.src.Hi })
+	fieldcodec.Field(c, list, func(s *senderBytes) *uint64 { return &s.src.Lo })
+	fieldcodec.Field(c, list, func(s *senderBytes) *uint64 { return &s.bytes })
+	if !c.Reading() {
+		return
+	}
+	for i := range list {
+		list[i].used = c.Err() == nil && isHosts(c, ports, list[i].port)
+	}
+	if t.senders = list; c.Err() != nil {
+		t.senders = nil
+	}
+}
+
+// isHosts reports whether a port leads to a host; others fail.
+func isHosts(c *fieldcodec.Coder, ports *paths.Ports, n uint32) bool {
+	if int(n) >= ports.Len() || ports.PeerOf(n).Kind != paths.HostPeer {
+		c.Fail("load: port number %d of %d; want a host's", n, ports.Len())
+		return false
+	}
+	return true
 }
 
 // GroupLoad is the load of a group of equal-cost ports by a part of the flows, and the
@@ -120,11 +168,19 @@ const maxHeavy = 32
 // TakeGroupLoads returns the loads of the window, and starts a new one.
 func (b *BalanceDetector) TakeGroupLoads() (list []GroupLoad) {
 	for i := range b.groups {
-		g := GroupLoad{group: b.groups[i]}
-		for _, p := range g.group.ports {
-			g.large = append(g.large, Largest(b.flowsOf(nil, uint32(i), p), maxHeavy))
+		list = append(list, GroupLoad{group: b.groups[i], large: make([][]Size, len(b.groups[i].ports))})
+	}
+	for n := range uint32(len(b.heads)) {
+		for i := b.heads[n]; i != 0; i = b.uses[i-1].next {
+			u := &b.uses[i-1]
+			flows := &list[u.group].large[u.port]
+			*flows = append(*flows, Size{Flow: *b.flows.Key(n), Packets: u.packets})
 		}
-		list = append(list, g)
+	}
+	for i := range list {
+		for p, flows := range list[i].large {
+			list[i].large[p] = Largest(flows, maxHeavy)
+		}
 	}
 	b.reset()
 	return list

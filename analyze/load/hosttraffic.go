@@ -12,6 +12,7 @@ type HostTraffic struct {
 	m       *paths.Map // nil: in another process, and listed has the flows
 	reports *paths.Reports
 	listed  []listedFlow
+	key     func(uint32) *model.FlowKey // of a listed flow, where m is nil
 
 	ports []uint32 // that carried something
 	bytes []uint64 // by the port's number

@@ -9,12 +9,14 @@ import (
 
 // flowlet is one burst of a flow on its path.
 type flowlet struct {
-	firstSlot int64  // its first slot
-	lastSlot  int64  // the newest in which the flow was seen
+	firstSlot int64 // its first slot
+	lastSlot  int64 // the newest in which the flow was seen
+	severalIn int64
 	hops      uint32 // where its hops begin in Tracker.hops, in the order in which they were first seen
 	count     uint16 // of hops
 	class     uint8  // of the hops' array
 	exact     bool   // every counter so far was
+	several   bool   // its packets took several paths at once, last in severalIn
 	// restarted: its packets may have been in flight when it began, at firstSlot, which
 	// is not counted itself. See restart.go.
 	restarted bool
@@ -56,6 +58,9 @@ const maxHops = 1 << 12
 func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKey, path []paths.Sighting) {
 	if !fl.exact && len(path) > 0 {
 		t.restart(fl, m.Slot)
+	}
+	if flow >= 0 && m.OnSeveralPaths(flow) {
+		fl.several, fl.severalIn = true, m.Slot
 	}
 	list := t.hopsOf(fl)
 	for i := range list {
@@ -231,7 +236,7 @@ func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 		return events
 	}
 	list := t.hopsOf(fl)
-	if t.ambiguous(list) {
+	if fl.spreads(slot) || t.ambiguous(list) {
 		return events
 	}
 	for i := range list {
@@ -249,7 +254,7 @@ func (t *Tracker) earlyLosses(events []Event, fl *flowlet, key *model.FlowKey, s
 // finalLosses reports the losses of an ended flowlet that were not reported yet.
 func (t *Tracker) finalLosses(events []Event, fl *flowlet, key *model.FlowKey, slot int64) []Event {
 	list := t.hopsOf(fl)
-	if t.ambiguous(list) {
+	if fl.spreads(slot) || t.ambiguous(list) {
 		if fl.restarted {
 			return events
 		}
@@ -300,7 +305,7 @@ func (t *Tracker) wholePathLoss(events []Event, fl *flowlet, key *model.FlowKey,
 				first = i
 			}
 		}
-		if t.isLast(i) && h.state&provenLost == 0 {
+		if t.isLast(i) && h.state&provenLost == 0 && !(fl.spreads(slot) && t.leadsOn(list, h)) {
 			arrived += h.packets
 			last = i
 		}
@@ -317,6 +322,17 @@ func (t *Tracker) wholePathLoss(events []Event, fl *flowlet, key *model.FlowKey,
 		e.To = model.Port{Node: list[last].sw, Port: list[last].in}
 	}
 	return append(events, e)
+}
+
+// spreads reports whether packets take several paths at once: which of them a hop's
+// counters belong to is not known, and losses are those of the whole path. A change of
+// routes looks the same for a slot, or two by clocks that differ.
+func (fl *flowlet) spreads(slot int64) bool { return fl.several && slot-fl.severalIn <= 2 }
+
+// leadsOn reports whether a hop's port leads to a switch that counted the flow.
+func (t *Tracker) leadsOn(list []hop, h *hop) bool {
+	p := t.ports.Peer(h.sw, h.out)
+	return p.Kind == paths.SwitchPeer && slices.ContainsFunc(list, func(o hop) bool { return o.sw == p.Node })
 }
 
 // lossEvent reports a loss after a hop.

@@ -97,9 +97,9 @@ func (ls *links) clear() {
 }
 
 // addToLinks adds an ended flowlet to the links it crossed.
-func (t *Tracker) addToLinks(key *model.FlowKey, fl *flowlet) {
+func (t *Tracker) addToLinks(key *model.FlowKey, fl *flowlet, slot int64) {
 	list := t.hopsOf(fl)
-	if t.ambiguous(list) {
+	if fl.spreads(slot) || t.ambiguous(list) {
 		return
 	}
 	for i := range list {

@@ -28,7 +28,7 @@ func (t *Tracker) restart(fl *flowlet, slot int64) {
 	for i := range list {
 		t.freeDeficit(&list[i])
 	}
-	fl.firstSlot, fl.count, fl.exact, fl.restarted = slot, 0, true, true
+	fl.firstSlot, fl.count, fl.exact, fl.restarted, fl.several = slot, 0, true, true, false
 	t.stats.Restarted++
 }
 

@@ -174,7 +174,7 @@ func (t *Tracker) end(events []Event, n uint32, m *paths.Map) []Event {
 	if fl.exact {
 		t.stats.Flowlets++
 		events = t.finalLosses(events, fl, &key, m.Slot)
-		t.addToLinks(&key, fl)
+		t.addToLinks(&key, fl, m.Slot)
 	} else {
 		t.stats.Uncertain++
 	}

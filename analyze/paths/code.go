@@ -1,6 +1,8 @@
 package paths
 
 import (
+	"math"
+
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -47,16 +49,17 @@ func (x *Finding) Code(f *fieldcodec.Coder) {
 // code codes the numbers that are not 0.
 func (c *counts) code(f *fieldcodec.Coder) {
 	used := c.used
-	fieldcodec.Slice(f, &used, func(i *uint32) {
-		fieldcodec.Unsigned(f, i)
-		if f.Reading() && int(*i) >= len(c.n) {
+	if n := f.Length(len(used), 2); f.Reading() {
+		used = make([]uint32, n)
+	}
+	fieldcodec.Field(f, used, func(i *uint32) *uint32 { return i })
+	count := func(i *uint32) uint64 { return uint64(c.n[*i]) }
+	fieldcodec.Column(f, used, math.MaxInt32, count, func(i *uint32, v uint64) {
+		switch {
+		case int(*i) >= len(c.n):
 			f.Fail("paths: port number %d of %d", *i, len(c.n))
-			return
-		}
-		n := c.n[*i]
-		fieldcodec.Signed(f, &n)
-		if f.Reading() && n != 0 && c.n[*i] == 0 {
-			c.n[*i], c.used = n, append(c.used, *i)
+		case v != 0 && c.n[*i] == 0:
+			c.n[*i], c.used = int32(v), append(c.used, *i)
 		}
 	})
 }

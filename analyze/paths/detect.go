@@ -280,6 +280,12 @@ func (d *Detector) stoppedSuddenly(last *Map, f *flowIn, at, next model.Port, ha
 	arrived, passed := earlier.at(next.Node)
 	is, _ := f.at(at.Node)
 	stops = ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
+	if stops && last.OnSeveralPaths(earlier.flow) {
+		// What one of its switches counts says little about its rate.
+		more, exact := d.entered(f, nil, f.m.Sightings(f.flow))
+		before, known := d.entered(&earlier, nil, last.Sightings(earlier.flow))
+		stops = exact && known && 2*more >= before
+	}
 	if !stops || d.cfg.ClockError == 0 || !was.Exact || !arrived.Exact || was.Packets <= arrived.Packets ||
 		was.Packets-arrived.Packets+is.Packets < d.cfg.MinPackets {
 		return stops, false

@@ -12,10 +12,38 @@ import (
 // Records are some records of one flowset, as columns. They hold no reference to the
 // flowset.
 type Records struct {
+	Hashes []uint64 // Hash of the keys
+	Places []uint32 // in the flowset, ascending
 	Keys   []model.FlowKey
-	Hashes []uint64   // Hash of the keys
-	Places []uint32   // in the flowset, ascending
 	Seen   []Sighting // the counters and ports
+
+	Compact []flows.CompactRecord // instead of Keys and Seen
+}
+
+// put sets a sighting at a switch to that of a record.
+func (r *Records) put(s *Sighting, sw model.NodeID, i int) {
+	if r.Compact == nil {
+		*s = r.Seen[i]
+		return
+	}
+	c := &r.Compact[i]
+	s.Packets, s.Bytes, s.Switch, s.Exact = c.Packets(), c.Bytes(), sw, true
+	s.In, s.Out = c.Ports()
+}
+
+// Record returns a record. Its counters are Exact, or they have no grade.
+func (r *Records) Record(i int) (one flows.Record) {
+	if r.Compact != nil {
+		d := flows.Decoded{Compact: r.Compact[i : i+1]}
+		d.Record(0, &one)
+		return one
+	}
+	s := &r.Seen[i]
+	one = flows.Record{Key: r.Keys[i], Packets: s.Packets, Bytes: s.Bytes, In: s.In, Out: s.Out}
+	if s.Exact {
+		one.Grade = flows.Exact
+	}
+	return one
 }
 
 // MakeSighting returns the sighting of a record at a switch.
@@ -34,9 +62,9 @@ type stage struct {
 
 // stagedSet is the records of one flowset.
 type stagedSet struct {
-	of   family
-	lost bool // others of the switch did not arrive
-	seen []Sighting
+	of      family
+	lost    bool // others of the switch did not arrive
+	records Records
 }
 
 // flowJoin is what is known about the records of a flow, while they are added and while
@@ -57,7 +85,7 @@ func (g *stage) reset() {
 func (m *Map) AddFlowset(d *flows.Decoded) {
 	m.Add(d)
 	n := len(d.Records)
-	r := Records{make([]model.FlowKey, n), make([]uint64, n), make([]uint32, n), make([]Sighting, n)}
+	r := Records{Hashes: make([]uint64, n), Places: make([]uint32, n), Keys: make([]model.FlowKey, n), Seen: make([]Sighting, n)}
 	for i := range d.Records {
 		r.Keys[i], r.Hashes[i], r.Places[i] = d.Records[i].Key, flowtable.Hash(&d.Records[i].Key), uint32(i)
 		r.Seen[i] = MakeSighting(d.Switch, &d.Records[i])
@@ -74,7 +102,7 @@ func (m *Map) GrowRecords(n int) {
 }
 
 // AddRecords adds some records of a flowset that the reports have. First is the place of
-// the flowset's first record among all records of the slot. The map reads the sightings
+// the flowset's first record among all records of the slot. The map reads the records
 // again at the first question.
 func (m *Map) AddRecords(d *flows.Decoded, r *Records, first uint32) {
 	if m.joined {
@@ -83,11 +111,12 @@ func (m *Map) AddRecords(d *flows.Decoded, r *Records, first uint32) {
 	g := &m.work.stage
 	of := family{d.Switch, d.V6}
 	g.twice = g.twice || slices.ContainsFunc(g.sets, func(s stagedSet) bool { return s.of == of })
-	g.sets = append(g.sets, stagedSet{of, m.lost[of], r.Seen})
+	g.sets = append(g.sets, stagedSet{of, m.lost[of], *r})
 	set := uint32(len(g.sets))
 	var ids [flowtable.TouchBatch]uint32
-	for from := 0; from < len(r.Keys); from += flowtable.TouchBatch {
-		to := min(from+flowtable.TouchBatch, len(r.Keys))
+	var unpacked model.FlowKey
+	for from := 0; from < len(r.Hashes); from += flowtable.TouchBatch {
+		to := min(from+flowtable.TouchBatch, len(r.Hashes))
 		touched := m.work.index.table.Touch(r.Hashes[from:to], &ids)
 		for _, id := range ids[:to-from] {
 			if int(id) < len(m.byID) {
@@ -96,7 +125,13 @@ func (m *Map) AddRecords(d *flows.Decoded, r *Records, first uint32) {
 		}
 		g.touched = touched
 		for i := from; i < to; i++ {
-			id := m.work.index.number(&r.Keys[i], r.Hashes[i])
+			key := &unpacked
+			if r.Compact != nil {
+				r.Compact[i].PutKey(key)
+			} else {
+				key = &r.Keys[i]
+			}
+			id := m.work.index.number(key, r.Hashes[i])
 			flow, known := m.withID(id)
 			if !known {
 				flow = m.addFlow(id, r.Hashes[i], first+r.Places[i])
@@ -136,7 +171,7 @@ func (m *Map) join() {
 		} else {
 			m.placeSet(set, list)
 		}
-		list = list[len(set.seen):]
+		list = list[len(set.records.Hashes):]
 	}
 	if g.twice {
 		m.compact()
@@ -147,11 +182,10 @@ func (m *Map) join() {
 // placeSet moves the records of a flowset of which no flow has another one at the switch.
 func (m *Map) placeSet(set *stagedSet, list []uint32) {
 	joins, seen := m.work.stage.joins, m.seen
-	list = list[:len(set.seen)]
-	for i := range set.seen {
-		j := &joins[list[i]]
+	for i, flow := range list[:len(set.records.Hashes)] {
+		j := &joins[flow]
 		s := &seen[j.n]
-		*s = set.seen[i]
+		set.records.put(s, set.of.sw, i)
 		s.Exact, s.rank = s.Exact && !set.lost, uint16(min(j.last, math.MaxUint16))
 		j.n, j.last = j.n+1, j.last+1
 	}
@@ -161,9 +195,10 @@ func (m *Map) placeSet(set *stagedSet, list []uint32) {
 // of its ports: the counters add up, and the first one's ports are kept, as
 // within one flowset.
 func (m *Map) mergeSet(set *stagedSet, list []uint32) {
-	for i := range set.seen {
-		j := &m.work.stage.joins[list[i]]
-		s := set.seen[i]
+	var s Sighting
+	for i, flow := range list[:len(set.records.Hashes)] {
+		j := &m.work.stage.joins[flow]
+		set.records.put(&s, set.of.sw, i)
 		s.Exact, s.rank = s.Exact && !set.lost, uint16(min(j.last, math.MaxUint16))
 		before := m.seen[j.n-j.last : j.n]
 		k := slices.IndexFunc(before, func(b Sighting) bool { return b.Switch == s.Switch })

@@ -20,20 +20,11 @@ func (d *Detector) loopByCounters(f *flowIn, last *Map, t Path) (loop []model.No
 	if !mayLoop(t.Hops) {
 		return nil, false
 	}
-	var entered uint64
-	for _, s := range t.Hops[:2] {
-		if !s.Exact {
-			return nil, false
-		}
-		n := s.Packets
-		if last != nil { // packets that entered in the slot before may loop in this one
-			earlier := f.in(last)
-			before, _ := earlier.at(s.Switch)
-			n += before.Packets
-		}
-		entered = max(entered, n)
+	entered, exact := d.entered(f, last, t.Hops)
+	if !exact {
+		return nil, false
 	}
-	many := slices.DeleteFunc(slices.Clone(t.Hops[2:]),
+	many := slices.DeleteFunc(slices.Clone(t.Hops),
 		func(s Sighting) bool { return !s.Exact || s.Packets <= 2*entered })
 	slices.SortStableFunc(many, func(a, b Sighting) int { return cmp.Compare(b.Packets, a.Packets) })
 	var least Sighting
@@ -50,6 +41,46 @@ func (d *Detector) loopByCounters(f *flowIn, last *Map, t Path) (loop []model.No
 		return nil, false
 	}
 	return loop, d.exceedsClocks(&least, least.Packets-2*entered)
+}
+
+// entered returns the packets that the first two switches of a path forwarded, the greater
+// number; of several paths, those that all switches at the first or at the second
+// distance from the destination forwarded.
+func (d *Detector) entered(f *flowIn, last *Map, hops []Sighting) (most uint64, exact bool) {
+	first, second := -1, -1 // the two greatest distances
+	several := f.m.OnSeveralPaths(f.flow)
+	if several {
+		for i := range hops {
+			if at := distance(f.m.routes, hops[i].Switch, f.key.Dst); at > first {
+				first, second = at, first
+			} else if at < first && at > second {
+				second = at
+			}
+		}
+	}
+	var sums [2]uint64
+	for i := range hops {
+		stage := i
+		if several {
+			if at := distance(f.m.routes, hops[i].Switch, f.key.Dst); at == first {
+				stage = 0
+			} else if stage = 1; at != second {
+				continue
+			}
+		} else if i == len(sums) {
+			break
+		}
+		if !hops[i].Exact {
+			return 0, false
+		}
+		sums[stage] += hops[i].Packets
+		if last != nil { // packets that entered in the slot before may loop in this one
+			earlier := f.in(last)
+			before, _ := earlier.at(hops[i].Switch)
+			sums[stage] += before.Packets
+		}
+	}
+	return max(sums[0], sums[1]), true
 }
 
 // exceedsClocks reports whether a number of the packets that a switch counted take

@@ -81,6 +81,7 @@ const (
 	chain     shape = 1 << iota // ports lead from each sighting to the next: no routes are needed to order them
 	delivered                   // the last one's port leads to a host
 	looped                      // a port leads back to an earlier one
+	several                     // see OnSeveralPaths
 )
 
 // flowLoop is the switches of a loop of one flow.

@@ -43,6 +43,8 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 			if loop := m.work.order.sort(ports, routes, list, m.Key(i).Dst); loop != nil {
 				m.shapes[i] = looped
 				m.loops = append(m.loops, flowLoop{uint32(i), loop})
+			} else if m.work.order.branches() {
+				m.shapes[i] = several
 			}
 		}
 		if end := &list[len(list)-1]; ports.Peer(end.Switch, end.Out).Kind == HostPeer {
@@ -50,6 +52,13 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 		}
 	}
 }
+
+// OnSeveralPaths reports whether the packets of a flow took several paths at once, as
+// switches send them that spray or route adaptively, or before and after a change of
+// routes: of the switches that saw it, two are as far from the destination, and the ports
+// do not lead from one to the other. At a switch the record has one port of those that the
+// flow left by. It is known once OrderPaths has been called.
+func (m *Map) OnSeveralPaths(flow int) bool { return m.routes != nil && m.shapes[flow]&several != 0 }
 
 // orderChain orders sightings each of whose ports leads to the next, but for the last
 // one's. It reports whether they are such: then no other order is possible.
@@ -190,6 +199,26 @@ func (o *pathOrder) sort(ports *Ports, routes *topo.Routes, list []Sighting, dst
 		follow(i)
 	}
 	return loop
+}
+
+// branches reports whether the sightings that were sorted are of several paths: they have
+// several beginnings, and two are as far from the destination.
+func (o *pathOrder) branches() bool {
+	begins := 0
+	for _, fed := range o.fed {
+		if !fed {
+			begins++
+		}
+	}
+	if begins < 2 {
+		return false
+	}
+	for i := 1; i < len(o.byNear); i++ {
+		if d := o.byNear[i].distance; d < topo.MaxNodes && d == o.byNear[i-1].distance {
+			return true
+		}
+	}
+	return false
 }
 
 // successor finds the sighting that another one's packets went to: at the switch

@@ -322,6 +322,9 @@ func (a *Assembler) evictAll() {
 	a.stats.Evicted = evicted
 }
 
+// ForgetOutPorts is Config.OutPorts of false from here on.
+func (a *Assembler) ForgetOutPorts() { a.cfg.OutPorts = false }
+
 // closeTrace passes a trace to done and frees its memory.
 func (a *Assembler) closeTrace(i int32, evicted bool) {
 	e := &a.traces[i]

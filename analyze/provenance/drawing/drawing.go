@@ -109,7 +109,8 @@ type picker struct {
 	severalClasses bool                // ports of several classes are shown
 }
 
-// pickPorts walks from the victim to what it waited for.
+// pickPorts walks from the victim, or from what was paused if no switch has seen the
+// victim, to what it waited for.
 func (p *picker) pickPorts() {
 	g := p.g
 	victim := g.Flow(g.Victim)
@@ -149,8 +150,11 @@ func (p *picker) pickPorts() {
 		}
 	}
 	walk()
-	if p.o.AllPorts {
-		for n := range g.Nodes {
+	// A packet that was still in flight when switches answered may be in no record of
+	// theirs: what was paused then is what kept it.
+	unseen := !slices.ContainsFunc(p.level, func(level int) bool { return level > 0 })
+	for n := range g.Nodes {
+		if p.o.AllPorts || unseen && (g.Nodes[n].Paused > 0 || g.Nodes[n].PausedAtSnapshot()) {
 			visit(n, 1)
 			walk()
 		}

@@ -175,11 +175,17 @@ func TestHostileNames(t *testing.T) {
 	graphviz(t, "hostile", d.Dot())
 }
 
-// A graph without the victim draws nothing but its name, and with All whatever
-// there is.
+// A graph without the victim draws what was paused and what that waited for, without pauses
+// nothing but the victim's name, and with AllPorts whatever there is.
 func TestVictimUnknown(t *testing.T) {
 	b := incast(t)
 	b.g.Victim = model.FlowKey{Src: b.f.Node(b.f.Hosts()[0]).IPv4, Dst: b.f.Node(b.f.Hosts()[3]).IPv4, SrcPort: 9}
+	up, down := b.port("s0", "s1"), b.port("s1", "h1")
+	d := New(b.g, b.f, DefaultOptions())
+	if d.Victim != "h0 → h3" || len(d.Ports) != 2 || d.Ports[0].ID != b.f.PortName(b.g.Nodes[up].Port) || d.Ports[1].ID != b.f.PortName(b.g.Nodes[down].Port) || len(d.Flows) != 4 {
+		t.Errorf("drawing of an unknown victim: %+v; want s0's port to s1, s1's to h1, and the flows there", d)
+	}
+	b.pause(up, 0)
 	if d := New(b.g, b.f, DefaultOptions()); d.Victim != "h0 → h3" || len(d.Ports)+len(d.Flows)+len(d.Edges) != 0 {
 		t.Errorf("drawing of an unknown victim: %+v; want h0 → h3 and nothing else", d)
 	}

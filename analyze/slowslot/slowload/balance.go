@@ -28,8 +28,9 @@ type group struct {
 }
 
 type groupFlows struct {
-	ports []model.PortID
-	flows map[model.FlowKey]*flowUse
+	ports  []model.PortID
+	flows  map[model.FlowKey]*flowUse
+	spread uint64 // packets of flows on several paths
 }
 
 type flowUse struct {
@@ -52,8 +53,13 @@ func NewBalanceDetector(cfg BalanceConfig) (*BalanceDetector, error) {
 func (b *BalanceDetector) Observe(m *paths.Map) {
 	routes := b.cfg.Intent.At(m.Start())
 	for key, sightings := range m.All() {
+		several := m.FlowPath(key, routes).Several
 		for _, s := range sightings {
-			b.CountFlow(routes, key, s.Switch, s.Out, s.Packets)
+			if g := b.groupOf(routes, key, s.Switch, s.Out); g != nil && several {
+				g.spread += s.Packets
+			} else if !several {
+				b.CountFlow(routes, key, s.Switch, s.Out, s.Packets)
+			}
 		}
 	}
 }
@@ -63,18 +69,9 @@ func (b *BalanceDetector) Observe(m *paths.Map) {
 func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID,
 	packets uint64,
 ) {
-	ports := r.NextHops(sw, key.Dst)
-	if len(ports) < 2 || !slices.Contains(ports, out) {
-		return
-	}
-	b.name = b.name[:0]
-	for _, p := range ports {
-		b.name = append(b.name, byte(p>>8), byte(p))
-	}
-	g := b.groups[group{sw, string(b.name)}]
+	g := b.groupOf(r, key, sw, out)
 	if g == nil {
-		g = &groupFlows{ports: ports, flows: map[model.FlowKey]*flowUse{}}
-		b.groups[group{sw, string(b.name)}] = g
+		return
 	}
 	u := g.flows[key]
 	if u == nil {
@@ -86,6 +83,24 @@ func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.
 		g.flows[key] = u
 	}
 	u.packets += packets
+}
+
+// groupOf returns the group that a flow used at a switch, nil if its port is in none.
+func (b *BalanceDetector) groupOf(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID) *groupFlows {
+	ports := r.NextHops(sw, key.Dst)
+	if len(ports) < 2 || !slices.Contains(ports, out) {
+		return nil
+	}
+	b.name = b.name[:0]
+	for _, p := range ports {
+		b.name = append(b.name, byte(p>>8), byte(p))
+	}
+	g := b.groups[group{sw, string(b.name)}]
+	if g == nil {
+		g = &groupFlows{ports: ports, flows: map[model.FlowKey]*flowUse{}}
+		b.groups[group{sw, string(b.name)}] = g
+	}
+	return g
 }
 
 // TakeImbalances evaluates the window, the worst group first, and starts a new one.
@@ -113,6 +128,10 @@ func (b *BalanceDetector) evaluate(sw model.NodeID, g *groupFlows) (Imbalance, b
 		im.Ports = append(im.Ports, Share{Port: p})
 	}
 	var total uint64
+	for i := range im.Ports {
+		im.Ports[i].Packets = g.spread / uint64(len(g.ports))
+		total += im.Ports[i].Packets
+	}
 	for _, u := range g.flows {
 		s := &im.Ports[slices.Index(g.ports, u.port)]
 		s.Flows++

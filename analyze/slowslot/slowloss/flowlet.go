@@ -14,6 +14,8 @@ type flowlet struct {
 	exact     bool  // every counter so far was
 	hops      []hop // in the order in which they were first seen
 	restarted bool  // its packets may have been in flight before firstSlot
+	several   bool  // its packets took several paths at once, last in severalIn
+	severalIn int64
 }
 
 // hop holds the counters of a flowlet at one switch.
@@ -65,6 +67,9 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 		*fl = flowlet{firstSlot: m.Slot, exact: true, restarted: true}
 		stats.Restarted++
 	}
+	if trail.Several {
+		fl.several, fl.severalIn = true, m.Slot
+	}
 	for i := range fl.hops {
 		fl.hops[i].last = 0
 	}
@@ -104,6 +109,11 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 	fl.remember(m.Slot)
 	for i := range fl.hops {
 		h := &fl.hops[i]
+		if h.reported == 0 && len(h.unreported) == 0 && fl.isLastHop(i) && h.givesToHost(routes.Fabric()) {
+			// Delivered: if a later slot has another path, these packets are not lost on it.
+			h.clean, h.sent, h.provenLost = m.Slot, h.packets, false
+			continue
+		}
 		h.noteMissing(m.Slot, fl.downstreamPackets(i))
 		h.moved = h.moved && h.packets > fl.downstreamPackets(i)+h.reported
 		h.provenLost = h.provenLost && fl.isLastHop(i) && provenLost(m, key, h, routes)
@@ -182,6 +192,12 @@ func (fl *flowlet) isLastHop(i int) bool {
 		}
 	}
 	return true
+}
+
+// givesToHost reports whether the hop sends the flow's packets to a host.
+func (h *hop) givesToHost(f *topo.Fabric) bool {
+	p := f.Port(model.Port{Node: h.sw, Port: h.out})
+	return h.out != 0 && p != nil && !f.Node(p.Peer.Node).Role.IsSwitch()
 }
 
 // noteMissing records the packets missing after a hop at the end of a slot.
@@ -284,7 +300,7 @@ func (h *hop) reportLoss(lost uint64) (first, last int64, sent uint64) {
 // earlyLosses reports losses of a flowlet that continues. Packets that a hop
 // counted up to the slot before must have passed the next one by now.
 func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []Event {
-	if !fl.exact || fl.ambiguous() {
+	if !fl.exact || fl.spreads(slot) || fl.ambiguous() {
 		return events
 	}
 	for i := range fl.hops {
@@ -298,12 +314,13 @@ func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []
 }
 
 // finalLosses reports the losses of an ended flowlet that were not reported yet.
-func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []Event {
-	if fl.ambiguous() && fl.restarted {
+func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64, f *topo.Fabric) []Event {
+	unplaced := fl.spreads(slot) || fl.ambiguous()
+	if unplaced && fl.restarted {
 		return events
 	}
-	if fl.ambiguous() {
-		return fl.wholePathLoss(events, key, slot)
+	if unplaced {
+		return fl.wholePathLoss(events, key, slot, f)
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
@@ -328,7 +345,7 @@ func (fl *flowlet) ambiguous() bool {
 }
 
 // wholePathLoss reports the loss over the whole of an ambiguous path.
-func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) []Event {
+func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64, f *topo.Fabric) []Event {
 	var sent, arrived, reported uint64
 	first, last := -1, -1
 	for i := range fl.hops {
@@ -340,7 +357,7 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 				first = i
 			}
 		}
-		if fl.isLastHop(i) && !h.provenLost {
+		if fl.isLastHop(i) && !h.provenLost && !(fl.spreads(slot) && fl.leadsOn(h, f)) {
 			arrived += h.packets
 			last = i
 		}
@@ -357,6 +374,15 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}
 	}
 	return append(events, e)
+}
+
+// spreads reports whether packets take several paths at once, or did two slots ago.
+func (fl *flowlet) spreads(slot int64) bool { return fl.several && slot-fl.severalIn <= 2 }
+
+// leadsOn reports whether a hop's port leads to a switch that counted the flow.
+func (fl *flowlet) leadsOn(h *hop, f *topo.Fabric) bool {
+	p := f.Port(model.Port{Node: h.sw, Port: h.out})
+	return h.out != 0 && p != nil && f.Node(p.Peer.Node).Role.IsSwitch() && fl.hopAt(p.Peer.Node) >= 0
 }
 
 // lossEvent reports a loss after a hop.

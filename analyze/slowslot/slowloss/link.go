@@ -41,8 +41,8 @@ func (l *Link) Pattern() Pattern {
 }
 
 // addToLinks adds an ended flowlet to the links it crossed.
-func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
-	if fl.ambiguous() {
+func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet, slot int64) {
+	if fl.spreads(slot) || fl.ambiguous() {
 		return
 	}
 	for i := range fl.hops {

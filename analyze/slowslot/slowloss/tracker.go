@@ -79,8 +79,8 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 			continue
 		}
 		t.stats.Flowlets++
-		events = fl.finalLosses(events, key, m.Slot)
-		t.addToLinks(key, fl)
+		events = fl.finalLosses(events, key, m.Slot, routes.Fabric())
+		t.addToLinks(key, fl, m.Slot)
 	}
 	slices.SortFunc(events, func(a, b Event) int {
 		return cmp.Or(a.Flow.Compare(b.Flow), cmp.Compare(a.From.Node, b.From.Node),

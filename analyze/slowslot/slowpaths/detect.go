@@ -171,7 +171,17 @@ func (d *Detector) stoppedSuddenly(last, m *Map, key model.FlowKey, at, next mod
 	}
 	_, passed := last.At(next.Node, key)
 	is, _ := m.At(at.Node, key)
-	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
+	if !(ran == Seen && passed == Seen && 2*is.Packets >= was.Packets) {
+		return false
+	}
+	then := last.FlowPath(key, d.cfg.Intent.At(last.Start()))
+	if !then.Several {
+		return true
+	}
+	// What one of its switches counts says little about its rate.
+	more, exact := d.entered(m, nil, key, m.FlowPath(key, d.cfg.Intent.At(m.Start())).Hops)
+	before, known := d.entered(last, nil, key, then.Hops)
+	return exact && known && 2*more >= before
 }
 
 // findMisrouted finds the switches that sent a flow through a port that is on no

@@ -18,6 +18,8 @@ type Path struct {
 	// from their entry on; empty: none. It is based on the first packets of the
 	// slot, and a route change can look the same: Detector decides.
 	Loop []model.NodeID
+	// Several is set if the packets took several paths at once.
+	Several bool
 }
 
 // FlowPath returns the path of a flow in this slot under the routes of its time.
@@ -59,6 +61,18 @@ func (m *Map) FlowPath(key model.FlowKey, routes *topo.Routes) Path {
 	}
 	for i := range list { // a loop that nothing outside leads to
 		follow(i)
+	}
+	for i := 1; i < len(list) && t.Loop == nil; i++ {
+		d := distance(routes, list[i].Switch, key)
+		begins := len(list)
+		for _, fed := range fed {
+			if fed {
+				begins--
+			}
+		}
+		if d < topo.MaxNodes && d == distance(routes, list[i-1].Switch, key) && begins > 1 {
+			t.Several = true
+		}
 	}
 	return t
 }
