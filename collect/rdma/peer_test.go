@@ -148,6 +148,28 @@ func TestGapsAreBounded(t *testing.T) {
 	}
 }
 
+// TestOldNaks: a NAK that comes after what it asks for was sent again and acknowledged
+// changes nothing, and is nothing unusual.
+func TestOldNaks(t *testing.T) {
+	p := connect(t, 256, 64, 100)
+	for range 3 {
+		p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
+	}
+	for p.req.Next(0) != nil {
+	}
+	before := p.req.Stats()
+	before.Acked = 3
+	answer := func(s roce.Syndrome, psn roce.PSN) {
+		p.req.Handle(0, there, Path{there, here}.AppendPayload(nil, answerOf(p.req, s, psn)))
+	}
+	answer(roce.Ack(0), 102)
+	answer(roce.NakSequence, 101)
+	answer(roce.RNR(12), 101)
+	if st := p.req.Stats(); st != before || !p.req.Connected() || p.req.Next(0) != nil {
+		t.Errorf("%+v; want %+v and nothing to send", st, before)
+	}
+}
+
 // TestWritesOfSeveralPackets refuses parts that do not make up a message.
 func TestWritesOfSeveralPackets(t *testing.T) {
 	type part struct {

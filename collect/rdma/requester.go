@@ -295,6 +295,8 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 		} else if d >= 0 {
 			q.acknowledge(now, d+1)
 		}
+	case d < 0 && (s == roce.NakSequence || s.IsRNR()):
+		// It is old, too: packets that were sent again have been acknowledged since.
 	case d < 0 || d > q.count:
 		q.stats.Unexpected++
 	case s == roce.NakSequence:

@@ -139,6 +139,11 @@ func (w *batchWrite) undo(ctx context.Context) {
 		for _, kind := range append([]store.Kind{b.kind}, rollups[b.kind]...) {
 			if err := w.conn.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s DELETE WHERE %s`, kind, b.where(w.Store, kind))); err != nil {
 				w.err = errors.Join(w.err, fmt.Errorf("rows of %s stay: %w", kind, err))
+				continue
+			}
+			// A caller that repeats the batch may look for its rows first.
+			if err := w.waitForMutations(ctx, string(kind)); err != nil {
+				w.err = errors.Join(w.err, fmt.Errorf("rows of %s are being deleted: %w", kind, err))
 			}
 		}
 	}

@@ -60,6 +60,14 @@ func must(t TB, err error) {
 	}
 }
 
+// flush waits until a stream has stored all that it accepted.
+func flush(t TB, s Stream) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	must(t, s.Flush(ctx))
+}
+
 // patience is how long a test waits for a message that must come.
 const patience = time.Minute
 
@@ -117,7 +125,7 @@ func reference(t *rapid.T, open Open) {
 			lists[key] = lists[key][1:]
 		})
 		must(t, sub.Ack())
-		must(t, s.Flush(context.Background())) // the publisher knows that its buffer is empty
+		flush(t, s) // the publisher knows that its buffer is empty
 		want.Read += uint64(waiting)
 		want.Acknowledged += uint64(waiting)
 		waiting = 0

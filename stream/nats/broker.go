@@ -53,6 +53,9 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 		if o.Cluster.Host, o.Cluster.Port, err = splitAddress(cfg.Cluster); err != nil {
 			return nil, err
 		}
+		if o.Cluster.Port == 0 {
+			o.Cluster.Port = server.RANDOM_PORT
+		}
 		o.Cluster.Name = "weft"
 		o.Routes = server.RoutesFromStr(strings.Join(cfg.Routes, ","))
 	}
@@ -77,6 +80,14 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 
 // URL is where clients connect.
 func (b *Broker) URL() string { return b.server.ClientURL() }
+
+// Route is where other servers of its cluster connect; empty if it is alone.
+func (b *Broker) Route() string {
+	if a := b.server.ClusterAddr(); a != nil {
+		return "nats://" + a.String()
+	}
+	return ""
+}
 
 // Close stops the server. Its files stay.
 func (b *Broker) Close() error {

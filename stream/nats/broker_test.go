@@ -106,11 +106,7 @@ func TestPartOfABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at []stream.Position
-	for len(at) < 2 {
-		if _, err := sub.Poll(func(m stream.Message) { at = append(at, m.Position) }); err != nil {
-			t.Fatal(err)
-		}
-	}
+	poll(t, sub, func(m stream.Message) { at = append(at, m.Position) }, func() bool { return len(at) >= 2 })
 	if err := sub.Ack(at[0]); err != nil || s.Stats().Acknowledged != 0 {
 		t.Errorf("Ack of a part = %v, %d acknowledged; want none", err, s.Stats().Acknowledged)
 	}

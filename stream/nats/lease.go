@@ -33,7 +33,7 @@ func OpenLeases(ctx context.Context, conn *client.Conn, name string, ttl time.Du
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, TTL: ttl, History: 1, Replicas: replicas, Storage: jetstream.FileStorage})
+	kv, err := openBucket(ctx, js, jetstream.KeyValueConfig{Bucket: name, TTL: ttl, History: 1, Replicas: replicas, Storage: jetstream.FileStorage})
 	if err != nil {
 		return nil, fmt.Errorf("nats: leases %s: %w", name, err)
 	}

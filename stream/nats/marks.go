@@ -18,11 +18,20 @@ func OpenMarks(ctx context.Context, conn *client.Conn, name string, replicas int
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, Replicas: replicas, Storage: jetstream.FileStorage})
+	kv, err := openBucket(ctx, js, jetstream.KeyValueConfig{Bucket: name, History: 1, Replicas: replicas, Storage: jetstream.FileStorage})
 	if err != nil {
 		return nil, fmt.Errorf("nats: marks %s: %w", name, err)
 	}
 	return &Marks{kv}, nil
+}
+
+// openBucket opens a bucket, and makes it or changes it to what is wanted.
+func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	kv, err := js.CreateKeyValue(ctx, want)
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		return js.UpdateKeyValue(ctx, want)
+	}
+	return kv, err
 }
 
 // Put replaces a value.

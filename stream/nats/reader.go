@@ -193,7 +193,7 @@ func (r *reader) poll(take func(m stream.Message)) (n int, over bool, err error)
 			n += r.hand(a, take)
 		}
 	}
-	if n == 0 && r.s.closed.Load() {
+	if n == 0 && r.s.ended.Load() {
 		over, err = r.empty()
 	}
 	return n, over, err
@@ -253,20 +253,29 @@ func (r *reader) repair() error {
 	return nil
 }
 
-// empty reports whether the broker has nothing that was not handed over.
+// empty reports whether the broker has nothing that was not handed over. The stream knows:
+// a consumer hears of a batch a little after it was stored.
 func (r *reader) empty() (bool, error) {
 	if r.consumer == nil {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.s.cfg.Timeout)
 	defer cancel()
-	info, err := r.consumer.Info(ctx)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if _, err := r.consumer.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return false, stream.ErrTakenOver
-	} else if err != nil {
+	}
+	str, err := r.s.js.Stream(ctx, r.s.cfg.Name)
+	if err != nil {
 		return false, nil // the next poll tries again
 	}
-	return info.NumPending == 0 && info.NumAckPending <= len(r.held), nil
+	last, err := str.GetLastMsgForSubject(ctx, r.s.cfg.subject(r.partition))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return true, nil
+	case err != nil:
+		return false, nil
+	}
+	return last.Sequence <= r.seen, nil
 }
 
 // errAgain is returned if batches have to be delivered again before they can be

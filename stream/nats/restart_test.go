@@ -184,11 +184,7 @@ func TestReaderDies(t *testing.T) {
 		}
 	}
 	var at []stream.Position
-	for len(at) < 10 {
-		if _, err := sub.Poll(func(m stream.Message) { at = append(at, m.Position) }); err != nil {
-			t.Fatal(err)
-		}
-	}
+	poll(t, sub, func(m stream.Message) { at = append(at, m.Position) }, func() bool { return len(at) >= 10 })
 	if err := sub.Ack(at[6]); err != nil {
 		t.Fatal(err)
 	}
@@ -200,17 +196,13 @@ func TestReaderDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want := 7; want < 20; {
-		_, err := next.Poll(func(m stream.Message) {
-			if m.At != model.Time(want) {
-				t.Fatalf("message %d is read; want %d", m.At, want)
-			}
-			want++
-		})
-		if err != nil {
-			t.Fatal(err)
+	want := 7
+	poll(t, next, func(m stream.Message) {
+		if m.At != model.Time(want) {
+			t.Fatalf("message %d is read; want %d", m.At, want)
 		}
-	}
+		want++
+	}, func() bool { return want >= 20 })
 	if err := errors.Join(next.Ack(), next.Close(), s.Close()); err != nil {
 		t.Error(err)
 	}
@@ -264,15 +256,28 @@ func TestSlowPartition(t *testing.T) {
 func drain(t *testing.T, sub stream.Subscription, n int) {
 	t.Helper()
 	got := 0
-	for got < n {
-		_, err := sub.Poll(func(m stream.Message) {
-			if int(m.At) != got {
-				t.Fatalf("message %d is read; want %d", m.At, got)
-			}
-			got++
-		})
-		if err := errors.Join(err, sub.Ack()); err != nil {
+	poll(t, sub, func(m stream.Message) {
+		if int(m.At) != got {
+			t.Fatalf("message %d is read; want %d", m.At, got)
+		}
+		got++
+	}, func() bool {
+		if err := sub.Ack(); err != nil {
 			t.Fatal(err)
+		}
+		return got >= n
+	})
+}
+
+// poll reads until enough has come.
+func poll(t *testing.T, sub stream.Subscription, take func(m stream.Message), enough func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !enough(); time.Sleep(100 * time.Microsecond) {
+		if _, err := sub.Poll(take); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatal("not enough has come after a minute")
 		}
 	}
 }

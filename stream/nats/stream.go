@@ -20,7 +20,8 @@ type Stream struct {
 	cfg    Config
 	js     jetstream.JetStream
 	boxes  []*outbox
-	closed atomic.Bool
+	closed atomic.Bool // Close was called
+	ended  atomic.Bool // nothing more is sent to the broker
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	// reconnects counts connections: what a broker sent into a lost one must be read again.
@@ -38,12 +39,16 @@ func Open(ctx context.Context, conn *client.Conn, cfg Config) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	want := jetstream.StreamConfig{
 		Name: cfg.Name, Subjects: []string{cfg.Name + ".*"}, Retention: jetstream.WorkQueuePolicy,
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: int64(cfg.Backlog),
 		Duplicates: cfg.DuplicateWindow, Replicas: cfg.Replicas, Storage: jetstream.FileStorage,
 		Metadata: map[string]string{"partitions": fmt.Sprint(cfg.Partitions)},
-	})
+	}
+	// A stream as it should be is left alone: members that join do not disturb the others.
+	if _, err = js.CreateStream(ctx, want); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		_, err = js.UpdateStream(ctx, want)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("nats: stream %s: %w", cfg.Name, err)
 	}
@@ -106,6 +111,7 @@ func (s *Stream) Close() error {
 	err := s.Flush(ctx)
 	s.stop()
 	s.wg.Wait()
+	s.ended.Store(true)
 	if st := s.Stats(); st.Waiting > 0 {
 		return fmt.Errorf("nats: %d messages of %s are lost, the broker did not take them: %w", st.Waiting, s.cfg.Name, err)
 	}
