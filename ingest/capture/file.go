@@ -125,7 +125,7 @@ func (w *file) writePacket(e *entry, payload []byte) error {
 		}
 		w.devices[name] = id
 	}
-	w.packet = appendPacket(w.packet[:0], e.kind, e.from, e.to, payload)
+	w.packet = AppendPacket(w.packet[:0], e.kind, e.from, e.to, payload)
 	w.size += int64((len(w.packet)+3)&^3 + blockSize)
 	return w.out.WritePacket(gopacket.CaptureInfo{
 		Timestamp: time.Unix(0, int64(e.at)), CaptureLength: len(w.packet), Length: len(w.packet), InterfaceIndex: id,

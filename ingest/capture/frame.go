@@ -10,9 +10,9 @@ import (
 
 const hopLimit = 64
 
-// appendPacket appends a report as an IP packet. Sockets do not expose headers:
+// AppendPacket appends a report as an IP packet. Sockets do not expose headers:
 // addresses and ports are the report's, all other fields are synthetic.
-func appendPacket(b []byte, k source.Kind, from, to netip.AddrPort, payload []byte) []byte {
+func AppendPacket(b []byte, k source.Kind, from, to netip.AddrPort, payload []byte) []byte {
 	if protoOf(k) == model.GRE {
 		b = appendIP(b, model.GRE, from.Addr(), to.Addr(), len(payload))
 		return append(b, payload...)

@@ -1,11 +1,14 @@
 package capture
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"slices"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/weft-telemetry/weft/ingest/pcap"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -69,7 +72,7 @@ type inputFile struct {
 	number int
 }
 
-// Open opens files, pcap or pcapng. Close must follow.
+// Open opens files, pcap or pcapng, also compressed by gzip. Close must follow.
 func Open(ports Ports, inputs ...Input) (_ *Reader, err error) {
 	r := &Reader{ports: ports, stats: ReadStats{Kinds: map[source.Kind]uint64{}}}
 	defer func() {
@@ -84,12 +87,26 @@ func Open(ports Ports, inputs ...Input) (_ *Reader, err error) {
 		}
 		s := &inputFile{Input: in, file: f}
 		r.files = append(r.files, s)
-		if s.reader, err = pcap.NewReader(f); err != nil {
+		stream, err := decompress(f)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", in.Path, err)
+		}
+		if s.reader, err = pcap.NewReader(stream); err != nil {
 			return nil, fmt.Errorf("read %s: %w", in.Path, err)
 		}
 		r.advance(s)
 	}
 	return r, nil
+}
+
+// decompress returns the content of a file that may be compressed by gzip, as Wireshark
+// reads and writes captures.
+func decompress(f *os.File) (io.Reader, error) {
+	b := bufio.NewReaderSize(f, 64<<10)
+	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
+		return b, nil // too short for a capture, too, which its reader says
+	}
+	return gzip.NewReader(b)
 }
 
 // Close closes the open files.

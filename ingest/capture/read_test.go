@@ -1,6 +1,8 @@
 package capture_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/pcap"
@@ -230,4 +234,41 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d given out, stats %+v", n, st)
 		}
 	})
+}
+
+// A capture that Wireshark compressed is read as it was.
+func TestCompressedFile(t *testing.T) {
+	plain, err := os.ReadFile("../../examples/recording/reports.pcapng")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"whole.gz": zipped.Bytes(), "cut.gz": zipped.Bytes()[:zipped.Len()/2]} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := capture.Summarize(capture.Ports{}, capture.Input{Path: "../../examples/recording/reports.pcapng"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := capture.Summarize(capture.Ports{}, capture.Input{Path: filepath.Join(dir, "whole.gz")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || want.Packets == 0 {
+		t.Errorf("compressed (-plain +compressed):\n%s", diff)
+	}
+	cut, err := capture.Summarize(capture.Ports{}, capture.Input{Path: filepath.Join(dir, "cut.gz")})
+	if err != nil || len(cut.Broken) != 1 || cut.Packets == 0 || cut.Packets >= want.Packets {
+		t.Errorf("half of a compressed file: %d of %d packets, broken %v, %v; want some, and one broken file", cut.Packets, want.Packets, cut.Broken, err)
+	}
 }

@@ -67,6 +67,7 @@ func (d *decoder) Decode(at model.Time, from netip.AddrPort, data []byte) bool {
 	sw, known := d.byTarget[from]
 	if !known {
 		sw, known = d.names.NodeByAddr(from.Addr())
+		known = known && d.nodes[sw].sw.SendsFrom(from.Addr().Unmap())
 	}
 	if !known {
 		d.stats.unknownTarget.Add(1)

@@ -16,7 +16,10 @@ import (
 )
 
 // fabric has one switch tor0 with ports Ethernet0 and Ethernet4 at 100 Gb/s.
-func fabric(t testing.TB) *source.Fabric {
+func fabric(t testing.TB) *source.Fabric { return fabricAt(t, "10.0.0.5") }
+
+// fabricAt is fabric with another address of the switch.
+func fabricAt(t testing.TB, address string) *source.Fabric {
 	port := func(text string) (model.PortID, bool) {
 		k, err := strconv.Atoi(strings.TrimPrefix(text, "Ethernet"))
 		return model.PortID(k/4 + 1), err == nil && strings.HasPrefix(text, "Ethernet") && k%4 == 0 && k <= 4
@@ -25,7 +28,7 @@ func fabric(t testing.TB) *source.Fabric {
 		ID: 5, Name: "tor0", Ports: 2, Port: port, Rate: func(model.PortID) model.Rate { return 100e9 },
 		PortName: func(p model.PortID) string { return fmt.Sprintf("Ethernet%d", 4*(p-1)) },
 	}
-	ids, err := identity.New([]identity.Switch{{ID: 5, Name: "tor0", Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.5")}, Ports: 2, Port: port}})
+	ids, err := identity.New([]identity.Switch{{ID: 5, Name: "tor0", Addrs: []netip.Addr{netip.MustParseAddr(address)}, Ports: 2, Port: port}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,12 +95,7 @@ func (c *SourceConfig) Check() error {
 func (c *SourceConfig) Sources() source.Limits { return c.Limits }
 
 // Address is part of source.Config.
-func (c *SourceConfig) Address() string {
-	if !c.Listen.IsValid() {
-		return ""
-	}
-	return c.Listen.String()
-}
+func (c *SourceConfig) Address() string { return source.Address(c.Listen) }
 
 // Ports is part of source.Config.
 func (c *SourceConfig) Ports() []uint16 {

@@ -39,12 +39,7 @@ func (c *Config) Check() error { return c.Limits.Check("ipfix") }
 func (c *Config) Sources() source.Limits { return c.Limits }
 
 // Address is part of source.Config.
-func (c *Config) Address() string {
-	if !c.Listen.IsValid() {
-		return ""
-	}
-	return c.Listen.String()
-}
+func (c *Config) Address() string { return source.Address(c.Listen) }
 
 // customary are ports of NetFlow, which has none of its own.
 var customary = []uint16{ipfix.Port, 2055, 9995}

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/grpcsource"
 	"github.com/weft-telemetry/weft/ingest/identity"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
@@ -275,7 +276,7 @@ func TestGRPCAndHTTP(t *testing.T) {
 		{zip(body), protobuf, "gzip", 200},
 		{body, protobuf, "", 403}, // the guard admits no more
 		{[]byte("{}"), "application/json", "", 415},
-		{zip(make([]byte, maxRequest+1)), protobuf, "gzip", 413},
+		{zip(make([]byte, grpcsource.MaxMessage+1)), protobuf, "gzip", 413},
 		{[]byte("x"), protobuf, "gzip", 400},
 		{body, protobuf, "br", 400},
 	} {

@@ -288,6 +288,7 @@ func TestRxeRping(t *testing.T) {
 			s := serveRxe(t, n, memory(t), nil)
 			log := rping(t, "-c", "-a", n.weft, "-p", fmt.Sprint(s.cmPort()), "-C", "1")
 			await(t, "rping -c to connect", func() bool { return log.has("ESTABLISHED") })
+			await(t, "the last message of the handshake", func() bool { return s.Stats().CM.Admitted > 0 })
 			if st := s.Stats(); st.CM.Requests == 0 || st.CM.Admitted != 1 || st.CM.Malformed != 0 {
 				t.Errorf("%+v; want one connection", st.CM)
 			}
@@ -341,11 +342,12 @@ func (l *rpingLog) has(word string) bool {
 }
 
 // rping starts it on the host. Nothing waits for its end, which may never come: it
-// waits for answers that Weft does not give.
+// waits for answers that Weft does not give. It prints line by line: what it keeps until
+// its end would be lost.
 func rping(t *testing.T, args ...string) *rpingLog {
 	t.Helper()
 	log := &rpingLog{}
-	cmd := onHost(append([]string{"rping", "-d"}, args...)...)
+	cmd := onHost(append([]string{"stdbuf", "-oL", "rping", "-d"}, args...)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

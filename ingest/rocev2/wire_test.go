@@ -28,6 +28,7 @@ func TestCRCHoldsOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
+	capturePort(t, raw, s.Addr().Port())
 	c := dial(t, s, "tor1")
 	run(t, c.Run)
 	put(c, reports(0, 20))
@@ -56,5 +57,25 @@ func TestCRCHoldsOnTheWire(t *testing.T) {
 		if err := roce.CheckICRC(buf[:n]); err != nil {
 			t.Fatalf("%x: %v", buf[:n], err)
 		}
+	}
+}
+
+// capturePort lets only UDP packets from and to a port into a raw socket: what other
+// processes send would fill its buffer.
+func capturePort(t *testing.T, socket int, port uint16) {
+	t.Helper()
+	const accept, drop = 1 << 16, 0
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: 0}, // the length of the IPv4 header
+		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_IND, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(port), Jt: 2},
+		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_IND, K: 2},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(port), Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: accept},
+		{Code: unix.BPF_RET | unix.BPF_K, K: drop},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -6,48 +6,27 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	goflow "github.com/netsampler/goflow2/v2/decoders/sflow"
 	"github.com/weft-telemetry/weft/ingest/identity"
 	"github.com/weft-telemetry/weft/ingest/source"
+	"github.com/weft-telemetry/weft/internal/ovstest"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
-	"golang.org/x/sys/unix"
 )
 
 // TestOpenVSwitch: a real exporter, Open vSwitch with its userspace datapath, forwards between
 // two hosts in network namespaces. Its samples have the port pair and the flow, scale
 // to what was sent within their error, and its counters agree with the sender.
 func TestOpenVSwitch(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
-	if _, err := exec.LookPath("ovs-vswitchd"); err != nil {
-		t.Fatalf("%v (install it: scripts/need ovs-vswitchd:openvswitch-switch)", err)
-	}
 	const sent, sampling = 4000, 8
-	v := startSwitch(t)
-	v.run("ovs-vsctl", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=standalone")
-	for i, ns := range v.hosts {
-		host, port := fmt.Sprintf("h%d", i+1), fmt.Sprintf("p%d", i+1)
-		v.run("ip", "link", "add", port, "type", "veth", "peer", "name", host, "netns", ns)
-		v.run("ip", "link", "set", port, "up")
-		v.run("ip", "-n", ns, "addr", "add", fmt.Sprintf("10.9.0.%d/24", i+1), "dev", host)
-		v.run("ip", "-n", ns, "link", "set", host, "up")
-		v.run("ovs-vsctl", "add-port", "br0", port)
-	}
-	indexes := [2]uint32{v.index("p1"), v.index("p2")}
-	v.run("ip", "link", "set", "lo", "up")
-	v.run("ip", "link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-peer")
-	v.run("ip", "addr", "add", "10.9.9.1/24", "dev", "mgmt")
-	v.run("ip", "link", "set", "mgmt", "up")
+	v := ovstest.Start(t)
+	indexes := [2]uint32{v.Index("p1"), v.Index("p2")}
+	v.Run("ip", "link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-peer")
+	v.Run("ip", "addr", "add", "10.9.9.1/24", "dev", "mgmt")
+	v.Run("ip", "link", "set", "mgmt", "up")
 
 	// The socket is in the switch's namespace.
 	got := &bench{}
@@ -96,10 +75,10 @@ func TestOpenVSwitch(t *testing.T) {
 			}
 		})
 	}()
-	v.run("ovs-vsctl", "--id=@s", "create", "sflow", "agent=mgmt", fmt.Sprintf(`target="%s"`, l.Addr()), "header=128", fmt.Sprintf("sampling=%d", sampling), "polling=1",
+	v.Run("ovs-vsctl", "--id=@s", "create", "sflow", "agent=mgmt", fmt.Sprintf(`target="%s"`, l.Addr()), "header=128", fmt.Sprintf("sampling=%d", sampling), "polling=1",
 		"--", "set", "bridge", "br0", "sflow=@s")
 	wait(t, ctx, events, func() bool { return len(named) > 0 }, "the names of both interfaces")
-	v.run("ip", "netns", "exec", v.hosts[0], "bash", "-c", fmt.Sprintf("for ((i=0; i<%d; i++)); do echo x > /dev/udp/10.9.0.2/9; done", sent))
+	v.Send(sent)
 
 	flow := func(s *portstat.Sample) bool {
 		return s.In == 1 && s.Out == 2 && s.Flow.Dst == model.AddrOf(netip.MustParseAddr("10.9.0.2")) && s.Flow.DstPort == 9 && s.Flow.Proto == model.UDP
@@ -165,75 +144,4 @@ func drain(events chan func()) {
 			return
 		}
 	}
-}
-
-// vswitch is an Open vSwitch in a network namespace of its own: that of this test's
-// thread.
-type vswitch struct {
-	t     *testing.T
-	env   []string
-	hosts []string // namespaces
-}
-
-func startSwitch(t *testing.T) *vswitch {
-	runtime.LockOSThread() // for good: the thread ends with the test's goroutine
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	v := &vswitch{t: t, env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir)}
-	for i := range 2 {
-		ns := fmt.Sprintf("weft-sflow-%d-%d", os.Getpid(), i)
-		v.run("ip", "netns", "add", ns)
-		t.Cleanup(func() { exec.Command("ip", "netns", "del", ns).Run() })
-		v.hosts = append(v.hosts, ns)
-	}
-	db, socket := filepath.Join(dir, "conf.db"), "unix:"+filepath.Join(dir, "db.sock")
-	v.run("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema")
-	v.daemon("ovsdb-server", db, "--remote=p"+socket)
-	v.run("ovs-vsctl", "--retry", "--no-wait", "init")
-	v.daemon("ovs-vswitchd", socket)
-	return v
-}
-
-// run runs a command to its end.
-func (v *vswitch) run(name string, args ...string) string {
-	v.t.Helper()
-	if name == "ovs-vsctl" {
-		args = append([]string{"--timeout=30"}, args...)
-	}
-	cmd := exec.Command(name, args...)
-	cmd.Env = v.env
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		v.t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
-// daemon runs a command until the test ends.
-func (v *vswitch) daemon(name string, args ...string) {
-	v.t.Helper()
-	var log bytes.Buffer
-	cmd := exec.Command(name, append(args, "--verbose=console:warn")...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = v.env, &log, &log
-	if err := cmd.Start(); err != nil {
-		v.t.Fatal(err)
-	}
-	v.t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if v.t.Failed() {
-			v.t.Logf("%s: %s", name, log.String())
-		}
-	})
-}
-
-// index returns the ifIndex of an interface of the switch, as its own kernel has it.
-func (v *vswitch) index(name string) (n uint32) {
-	v.t.Helper()
-	if _, err := fmt.Sscanf(v.run("ip", "-o", "link", "show", name), "%d:", &n); err != nil {
-		v.t.Fatal(err)
-	}
-	return n
 }

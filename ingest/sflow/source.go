@@ -42,12 +42,7 @@ func (c *Config) Check() error { return c.Limits.Check("sflow") }
 func (c *Config) Sources() source.Limits { return c.Limits }
 
 // Address is part of source.Config.
-func (c *Config) Address() string {
-	if !c.Listen.IsValid() {
-		return ""
-	}
-	return c.Listen.String()
-}
+func (c *Config) Address() string { return source.Address(c.Listen) }
 
 // Ports is part of source.Config.
 func (c *Config) Ports() []uint16 {

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/identity"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -45,6 +46,8 @@ type Source struct {
 	NoOutPort bool
 	// HasCounters says that it makes readings of counters, or samples of packets.
 	HasCounters bool
+	// HasRoutes says that it makes updates of BGP routes.
+	HasRoutes bool
 	// Dials says that the service connects to switches, which send nothing unasked.
 	Dials bool
 	// Streams says that reports come over TCP: they cannot be sent as datagrams.
@@ -88,6 +91,14 @@ type KeyError struct {
 
 // Error is the key and what is wanted.
 func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
+
+// Address is the text of where a source listens; empty: it does not.
+func Address(listen netip.AddrPort) string {
+	if !listen.IsValid() {
+		return ""
+	}
+	return listen.String()
+}
 
 // Errorf returns a KeyError.
 func Errorf(key, format string, args ...any) error {
@@ -133,6 +144,8 @@ type Output struct {
 	Sample  func(s *portstat.Sample)
 	// Flow takes what a switch counted of a flow. It may not be kept.
 	Flow func(r *portstat.FlowRecord)
+	// Route takes an event of BGP monitoring. It may not be kept. Several goroutines may call it.
+	Route func(u *bgproute.Update)
 	// Keyed is nil where there is no keyed memory, as in a replay.
 	Keyed func(at model.Time, reports []dta.Report)
 	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or

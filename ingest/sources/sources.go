@@ -5,6 +5,7 @@ package sources
 import (
 	"slices"
 
+	"github.com/weft-telemetry/weft/ingest/bmp"
 	"github.com/weft-telemetry/weft/ingest/erspan"
 	"github.com/weft-telemetry/weft/ingest/gnmi"
 	"github.com/weft-telemetry/weft/ingest/intreport"
@@ -16,7 +17,7 @@ import (
 
 // All returns every source, in the order of the configuration.
 func All() []source.Source {
-	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, ipfix.Source, gnmi.Source, otlp.Source}
+	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, ipfix.Source, gnmi.Source, gnmi.DialOut, otlp.Source, bmp.Source}
 }
 
 // ByKind returns the source of a kind.
