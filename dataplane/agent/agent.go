@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/dataplane/ebpf"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/inswitch/reporter"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -23,7 +25,10 @@ type Config struct {
 	Flowset    flowset.Config // List is that of the node
 	Interfaces []Interface
 	To         netip.AddrPort // of the collector
-	Key        *dta.MAC       // authenticates reports; nil: none does
+	// Mirrors are packets whose start is reported, too; nil: none are. List and Lists are
+	// those of the fabric, and all agents have the same seed and sample.
+	Mirrors *mirror.Config
+	Key     *dta.MAC // authenticates reports; nil: none does
 	// Queue is how many datagrams may wait for the socket. Reports that find it full
 	// are dropped and counted.
 	Queue int
@@ -43,6 +48,14 @@ func DefaultConfig() Config {
 	if err := c.SetFlows(1000); err != nil {
 		panic(err) // within the measured range
 	}
+	return c
+}
+
+// DefaultMirrors mirrors TCP packets that open or close connections, and marked ones, with
+// at most 100 Mb/s of reports.
+func DefaultMirrors() mirror.Config {
+	c := mirror.DefaultConfig()
+	c.Protocol, c.Rate = false, 100*model.Mbps
 	return c
 }
 
@@ -83,7 +96,8 @@ type Agent struct {
 	flows *ebpf.Flowset
 	conn  *net.UDPConn
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex    // guards all below
+	mirrors  *ebpf.Mirrors // nil without any, and after Close
 	reporter *reporter.Reporter
 	stats    Stats
 }
@@ -115,19 +129,46 @@ func New(cfg Config) (_ *Agent, err error) {
 	if a.flows, err = ebpf.Load(cfg.Node, cfg.Flowset); err != nil {
 		return nil, err
 	}
-	for _, i := range cfg.Interfaces {
-		at, err := net.InterfaceByName(i.Name)
-		if err != nil {
-			return nil, fmt.Errorf("agent: interface %s: %w", i.Name, err)
-		}
-		if err := a.flows.NumberPort(at.Index, i.Port); err != nil {
+	programs := []program{a.flows}
+	if cfg.Mirrors != nil {
+		if a.mirrors, err = ebpf.LoadMirrors(cfg.Node, *cfg.Mirrors); err != nil {
 			return nil, err
 		}
-		if err := a.flows.Attach(at.Index, i.Hook); err != nil {
-			return nil, fmt.Errorf("agent: interface %s: %w", i.Name, err)
+		programs = append(programs, a.mirrors)
+	}
+	for _, p := range programs {
+		if err := attachAll(p, cfg.Interfaces); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
+}
+
+// program is a program of dataplane/ebpf.
+type program interface {
+	NumberPort(ifindex int, port model.PortID) error
+	Attach(ifindex int, hook ebpf.Hook) error
+}
+
+// attachAll attaches a program to interfaces. All have numbers before the first packet.
+func attachAll(p program, interfaces []Interface) error {
+	var indices []int
+	for _, i := range interfaces {
+		at, err := net.InterfaceByName(i.Name)
+		if err != nil {
+			return fmt.Errorf("agent: interface %s: %w", i.Name, err)
+		}
+		if err := p.NumberPort(at.Index, i.Port); err != nil {
+			return err
+		}
+		indices = append(indices, at.Index)
+	}
+	for n, i := range interfaces {
+		if err := p.Attach(indices[n], i.Hook); err != nil {
+			return fmt.Errorf("agent: interface %s: %w", i.Name, err)
+		}
+	}
+	return nil
 }
 
 // Run counts and reports until ctx is done. It then reports what was counted, and
@@ -146,7 +187,15 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		answers.Wait()
 	}()
 	go func() { stopped <- a.exportSlots(ended) }()
+	mirrored := make(chan error, 1)
+	mirrors := a.mirrors // until Close, which comes later
+	go func() { mirrored <- a.reportMirrors(mirrors) }()
 	err = a.followClock(ctx, ended)
+	if mirrors != nil {
+		err = errors.Join(err, mirrors.DetachAll())
+		err = errors.Join(err, mirrors.Interrupt())
+	}
+	err = errors.Join(err, <-mirrored)
 	// The last slot is reported as far as it came.
 	err = errors.Join(err, a.flows.DetachAll())
 	a.flows.Stop()
@@ -203,7 +252,7 @@ func (a *Agent) exportSlots(ended <-chan struct{}) error {
 }
 
 func (a *Agent) export() error {
-	e, err := a.flows.Export(a.report)
+	e, err := a.flows.Export(func(chunk []byte) { a.report(a.cfg.Flowset.List, chunk) })
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -215,12 +264,33 @@ func (a *Agent) export() error {
 	return nil
 }
 
-// report packs one chunk.
-func (a *Agent) report(chunk []byte) {
+// reportMirrors reports mirrors until it is interrupted and all are. It sleeps while no
+// packet is selected.
+func (a *Agent) reportMirrors(mirrors *ebpf.Mirrors) error {
+	if mirrors == nil {
+		return nil
+	}
+	for {
+		err := mirrors.Read(a.report)
+		a.mu.Lock()
+		a.reporter.Flush(model.TimeOf(time.Now()))
+		a.send()
+		a.mu.Unlock()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+	}
+}
+
+// report packs what is appended to a list.
+func (a *Agent) report(list dta.ListID, data []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// What cannot be packed is counted by the reporter.
-	_ = a.reporter.AddReport(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, List: a.cfg.Flowset.List, Data: chunk})
+	_ = a.reporter.AddReport(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, List: list, Data: data})
 	a.send()
 }
 
@@ -261,6 +331,14 @@ func (a *Agent) Close() (err error) {
 	if a.flows != nil {
 		err = a.flows.Close()
 		a.flows = nil
+	}
+	a.mu.Lock()
+	a.countMirrors() // what Stats returns from here on
+	mirrors := a.mirrors
+	a.mirrors = nil
+	a.mu.Unlock()
+	if mirrors != nil {
+		err = errors.Join(err, mirrors.Close())
 	}
 	if a.conn != nil {
 		err = errors.Join(err, a.conn.Close())

@@ -7,6 +7,7 @@ var (
 		"Packets that arrived at interfaces, by where they were counted.", []string{"counted"}, nil)
 	flowsDesc     = prometheus.NewDesc("weft_agent_flows_total", "Flows of all slots.", nil, nil)
 	slotsDesc     = prometheus.NewDesc("weft_agent_slots_total", "Slots that ended and were reported.", nil, nil)
+	mirroredDesc  = prometheus.NewDesc("weft_agent_mirrored_packets_total", "Packets mirrored, by reason; one may have several.", []string{"reason"}, nil)
 	datagramsDesc = prometheus.NewDesc("weft_agent_datagrams_total", "Datagrams of reports sent.", nil, nil)
 	bytesDesc     = prometheus.NewDesc("weft_agent_bytes_total", "Bytes of those datagrams.", nil, nil)
 	lostDesc      = prometheus.NewDesc("weft_agent_lost_total", "Losses, by reason and unit.", []string{"reason", "unit"}, nil)
@@ -27,6 +28,9 @@ func (a *Agent) Collect(ch chan<- prometheus.Metric) {
 	counter(packetsDesc, s.Exported.Missed, "missed")
 	counter(flowsDesc, s.Exported.Flows)
 	counter(slotsDesc, s.Exported.Slots)
+	counter(mirroredDesc, s.Mirrors.Flag, "flag")
+	counter(mirroredDesc, s.Mirrors.Sample, "sample")
+	counter(mirroredDesc, s.Mirrors.Debug, "debug")
 	counter(datagramsDesc, s.Datagrams)
 	counter(bytesDesc, uint64(s.Bytes))
 	for _, l := range s.Losses() {

@@ -14,6 +14,7 @@ var errDeadline = os.ErrDeadlineExceeded
 // Stats are the counters of an agent.
 type Stats struct {
 	Exported  ebpf.Exported
+	Mirrors   ebpf.MirrorStats
 	Reporter  reporter.Stats
 	Datagrams uint64      // that the kernel took
 	Bytes     model.Bytes // of them
@@ -45,9 +46,20 @@ func (s *Stats) countUnsent(datagram []byte) {
 func (a *Agent) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.countMirrors()
 	s := a.stats
 	s.Reporter = a.reporter.Stats()
 	return s
+}
+
+// countMirrors reads the kernel's counters. What cannot be read stays as it was.
+func (a *Agent) countMirrors() {
+	if a.mirrors == nil {
+		return
+	}
+	if s, err := a.mirrors.Stats(); err == nil {
+		a.stats.Mirrors = s
+	}
 }
 
 // Loss is what was lost, by reason.
@@ -65,6 +77,8 @@ func (s *Stats) Losses() []Loss {
 	return []Loss{
 		{"no free table", "packets", s.Exported.Missed},
 		{"inconsistent table", "flowsets", s.Exported.Inconsistent},
+		{"over the rate of mirrors", "packets", s.Mirrors.RateLimited},
+		{"mirrors not read in time", "packets", s.Mirrors.Lost},
 		{"queue full", "reports", s.Reporter.Congested},
 		{"larger than a datagram", "reports", s.Reporter.TooLarge},
 		{"not sent", "reports", s.Unsent},

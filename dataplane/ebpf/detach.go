@@ -4,14 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 )
 
-// DetachEverywhere detaches the programs of all agents of this machine, running ones
-// included, and returns how many there were. An agent that ended has none.
+// agentPrograms are the programs of agents, as the loader prints their names.
+var agentPrograms = []string{"(flowset_tcx)", "(flowset_xdp)", "(mirror_tcx)"}
+
+// DetachEverywhere detaches the programs of all agents, running ones included, and returns
+// how many there were: links of this machine, and filters of this network namespace.
 func DetachEverywhere() (detached int, err error) {
 	links := link.Iterator{}
 	defer links.Close()
@@ -29,7 +33,7 @@ func DetachEverywhere() (detached int, err error) {
 		}
 		name := p.String()
 		p.Close()
-		if !strings.Contains(name, "(flowset_tcx)") && !strings.Contains(name, "(flowset_xdp)") {
+		if !slices.ContainsFunc(agentPrograms, func(own string) bool { return strings.Contains(name, own) }) {
 			continue
 		}
 		if err := links.Link.Detach(); err != nil {
@@ -37,5 +41,9 @@ func DetachEverywhere() (detached int, err error) {
 		}
 		detached++
 	}
-	return detached, links.Err()
+	if err := links.Err(); err != nil {
+		return detached, fmt.Errorf("ebpf: links: %w", err)
+	}
+	filters, err := detachFilters()
+	return detached + filters, err
 }

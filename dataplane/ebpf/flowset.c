@@ -10,7 +10,7 @@
  * tables of single CPUs cannot be added up. All updates are atomic, and every sum and XOR is
  * the same in any order. */
 
-#include "parse.h"
+#include "forward.h"
 
 /* bpf_fib_lookup is for programs under the GPL. */
 char license_name[] SEC("license") = "GPL";
@@ -83,35 +83,9 @@ ARRAY(counts, u64);
 ARRAY(sums4, struct sum4);
 ARRAY(sums6, struct sum6);
 
-/* ports numbers the interfaces. */
-struct {
-	map_uint(type, BPF_MAP_TYPE_HASH);
-	map_type(key, u32);
-	map_type(value, u32);
-	map_uint(max_entries, 4096);
-} ports SEC(".maps");
-
-/* parsers is the state of the parser, one for each CPU: nothing interrupts a program by another packet. */
-struct {
-	map_uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	map_type(key, u32);
-	map_type(value, struct parser);
-	map_uint(max_entries, 1);
-} parsers SEC(".maps");
-
 struct hash {
 	u64 a, b;
 };
-
-inline_always u64 mul_high(u64 a, u64 b)
-{
-	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
-	u64 low = al * bl, mid1 = ah * bl, mid2 = al * bh;
-	u64 mid = (low >> 32) + (u32)mid1 + (u32)mid2;
-	return ah * bh + (mid1 >> 32) + (mid2 >> 32) + (mid >> 32);
-}
-
-inline_always u64 fold(u64 a, u64 b) { return mul_high(a, b) ^ a * b; }
 
 /* hash_key is sketch.HashOf. */
 inline_always struct hash hash_key(const struct key *k, bool v6)
@@ -188,45 +162,6 @@ inline_always bool is_new(struct hash h, u32 bank, const volatile struct family 
 			missing = mask & ~before;
 	}
 	return missing != 0;
-}
-
-inline_always u32 port_of(u32 ifindex)
-{
-	u32 *port = bpf_map_lookup_elem(&ports, &ifindex);
-	return port ? *port & 0xffff : 0;
-}
-
-/* egress_of returns the port to which the kernel forwards the packet; 0: to none. */
-inline_always u32 egress_of(void *ctx, const struct headers *p, u32 ingress)
-{
-	struct bpf_fib_lookup fib = {};
-	u64 tail = p->outer.word[p->outer_v6 ? 4 : 1];
-	fib.ifindex = ingress;
-	fib.tos = 0;
-	fib.l4_protocol = (u8)(tail >> 24);
-	fib.sport = __builtin_bswap16((u16)(tail >> 48));
-	fib.dport = __builtin_bswap16((u16)(tail >> 32));
-	if (p->outer_v6) {
-		fib.family = AF_INET6;
-		for (int i = 0; i < 2; i++) {
-			fib.ipv6_src[2 * i] = __builtin_bswap32(p->outer.word[i] >> 32);
-			fib.ipv6_src[2 * i + 1] = __builtin_bswap32((u32)p->outer.word[i]);
-			fib.ipv6_dst[2 * i] = __builtin_bswap32(p->outer.word[2 + i] >> 32);
-			fib.ipv6_dst[2 * i + 1] = __builtin_bswap32((u32)p->outer.word[2 + i]);
-		}
-	} else {
-		fib.family = AF_INET;
-		fib.tos = p->outer_tos;
-		fib.ipv4_src = __builtin_bswap32(p->outer.word[0] >> 32);
-		fib.ipv4_dst = __builtin_bswap32((u32)p->outer.word[0]);
-	}
-	switch (bpf_fib_lookup(ctx, &fib, sizeof fib, 0)) {
-	case BPF_FIB_LKUP_RET_SUCCESS:
-	case BPF_FIB_LKUP_RET_NO_NEIGH:
-	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
-		return port_of(fib.ifindex);
-	}
-	return 0;
 }
 
 /* insert adds a flow's key and ports to its cell. */
@@ -308,32 +243,6 @@ inline_always bool is_probe(void *ctx, const struct headers *p, u32 length, bool
 	return p->payload + STAMP_SIZE <= end && load_bytes(ctx, p->payload, magic, sizeof magic, xdp) && be32(magic) == 0x57505242;
 }
 
-/* parse_fast parses TCP and UDP in IPv4 without tag, option, fragment or tunnel, if all headers are in front of
- * the packet: nearly all traffic. */
-inline_always bool parse_fast(struct headers *p, const u8 *data, const u8 *end, u32 frame)
-{
-	if (data + 54 > end || be16(data + 12) != TYPE_IPV4 || data[14] != 0x45)
-		return false;
-	u32 length = be16(data + 16);
-	u8 proto = data[23];
-	if ((be16(data + 20) & 0x3fff) || length < 40 || length > frame - 14 ||
-	    (proto != TCP && (proto != UDP || be16(data + 36) == VXLAN_PORT)))
-		return false;
-	p->depth = 1;
-	p->outer_tos = data[15];
-	p->key.word[0] = be64(data + 26);
-	p->key.word[1] = (u64)be32(data + 34) << 32 | (u64)proto << 24;
-	p->payload = 42;
-	if (proto == TCP) {
-		u32 size = (data[46] >> 4) * 4;
-		if (size < 20 || size > length - 20)
-			return false;
-		p->payload = 34 + size;
-	}
-	p->outer = p->key;
-	return true;
-}
-
 /* bank_now returns the bank of the current slot; NO_BANK: it has none. The coarse clock, of the
  * last tick, is a third of the cost of the exact one and the same on all CPUs. */
 inline_always u32 bank_now(const volatile struct control *c)
@@ -345,21 +254,6 @@ inline_always u32 bank_now(const volatile struct control *c)
 		slot = now / slot_length;
 	u32 bank = slot & (BANKS - 1);
 	return likely(c->open[bank] == slot + 1) ? bank : NO_BANK;
-}
-
-/* parse_any parses every frame. */
-inline_always bool parse_any(void *ctx, struct headers *found, u32 frame, bool xdp)
-{
-	u32 zero = 0;
-	struct parser *p = bpf_map_lookup_elem(&parsers, &zero);
-	if (!p)
-		return false;
-	__builtin_memset(p, 0, sizeof *p);
-	p->end = frame;
-	struct parser_args args = {p, ctx};
-	bpf_loop(MAX_STEPS, xdp ? (void *)step_xdp : (void *)step_skb, &args, 0);
-	*found = p->found;
-	return true;
 }
 
 inline_always void observe(void *ctx, const u8 *data, const u8 *end, u32 length, u32 tags, u32 packets, u32 ingress, bool xdp)

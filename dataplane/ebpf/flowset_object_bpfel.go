@@ -47,8 +47,12 @@ type flowsetObjectParser struct {
 			_    structs.HostLayout
 			Word [5]uint64
 		}
-		Payload uint32
-		_       [4]byte
+		Payload   uint32
+		Transport uint32
+		Seq       uint32
+		Ipid      uint16
+		TcpFlags  uint8
+		_         [1]byte
 	}
 	Off     uint32
 	End     uint32

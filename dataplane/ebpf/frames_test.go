@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/gre"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -140,7 +141,7 @@ func (r frames) transport(depth int, v6 bool) (model.Proto, []byte) {
 	}
 	switch kind {
 	case 0, 1:
-		h := packet.TCP{SrcPort: uint16(r.few()), DstPort: 80}
+		h := packet.TCP{SrcPort: uint16(r.few()), DstPort: 80, Seq: r.Uint32(), Flags: uint16(r.Uint32() & 0x1ff)}
 		if r.oneIn(3) {
 			h.Options = make([]byte, 4*r.IntN(11))
 		}
@@ -150,7 +151,7 @@ func (r frames) transport(depth int, v6 bool) (model.Proto, []byte) {
 		}
 		return model.TCP, append(b, payload...)
 	case 2:
-		h := packet.UDP{SrcPort: uint16(r.few()), DstPort: []uint16{53, 4791, 4789}[r.IntN(3)], Length: uint16(8 + len(payload))}
+		h := packet.UDP{SrcPort: uint16(r.few()), DstPort: []uint16{53, 4791, 4789, dta.Port}[r.IntN(4)], Length: uint16(8 + len(payload))}
 		return model.UDP, append(h.AppendTo(nil), payload...)
 	case 3:
 		if v6 {
@@ -164,7 +165,7 @@ func (r frames) transport(depth int, v6 bool) (model.Proto, []byte) {
 	case 6, 7:
 		h := gre.Header{HasChecksum: r.oneIn(2), HasKey: r.oneIn(2), HasSeq: r.oneIn(2), Flags: uint16(r.Uint32()) & 0x0ff8}
 		inner := func(b []byte) []byte { return r.ethernet(b, depth+1) }
-		switch h.Protocol = []uint16{packet.TypeIPv4, packet.TypeIPv6, packet.TypeBridged, 0x88be}[r.IntN(4)]; h.Protocol {
+		switch h.Protocol = []uint16{packet.TypeIPv4, packet.TypeIPv6, packet.TypeBridged, 0x88be, 0x22eb}[r.IntN(5)]; h.Protocol {
 		case packet.TypeIPv4:
 			inner = func(b []byte) []byte { return r.ipv4(b, depth+1) }
 		case packet.TypeIPv6:

@@ -34,3 +34,13 @@ static long (*bpf_loop)(u32 n, void *callback, void *arg, u64 flags) = (void *)B
 inline_always u16 be16(const u8 *p) { return (u16)(p[0] << 8 | p[1]); }
 inline_always u32 be32(const u8 *p) { return (u32)be16(p) << 16 | be16(p + 2); }
 inline_always u64 be64(const u8 *p) { return (u64)be32(p) << 32 | be32(p + 4); }
+
+inline_always u64 mul_high(u64 a, u64 b)
+{
+	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
+	u64 low = al * bl, mid1 = ah * bl, mid2 = al * bh;
+	u64 mid = (low >> 32) + (u32)mid1 + (u32)mid2;
+	return ah * bh + (mid1 >> 32) + (mid2 >> 32) + (mid >> 32);
+}
+
+inline_always u64 fold(u64 a, u64 b) { return mul_high(a, b) ^ a * b; }

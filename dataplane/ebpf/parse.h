@@ -16,7 +16,7 @@ enum protocol {
 /* Bounds of wire/packet. */
 enum { MAX_DEPTH = 8, MAX_TAGS = 4, MAX_EXTENSIONS = 8 };
 
-enum { VXLAN_PORT = 4789, MAX_LABELS = 32 };
+enum { VXLAN_PORT = 4789, ROCE_PORT = 4791, MAX_LABELS = 32 };
 
 /* What the parser reads next. */
 enum step { ETHERNET, VLAN_TAG, IP_HEADER, LABEL_BLOCK, EXTENSION, TRANSPORT, DONE };
@@ -37,7 +37,11 @@ struct headers {
 	struct key outer;
 	/* Of the innermost one. */
 	struct key key;
-	u32 payload; /* where wire/probe looks for a stamp */
+	u32 payload;   /* where wire/probe looks for a stamp */
+	u32 transport; /* where the transport header is */
+	u32 seq;       /* of TCP, or the PSN of RoCEv2; 0: none */
+	u16 ipid;      /* 0 in IPv6 */
+	u8 tcp_flags;
 };
 
 /* parser is the state between two headers. It is in a map, not on the stack: the verifier then takes every value
@@ -86,6 +90,7 @@ inline_always void set_ports(struct parser *p, u16 src, u16 dst)
 inline_always int end_ip(struct parser *p, u32 payload)
 {
 	set_ports(p, 0, 0);
+	p->found.transport = p->off;
 	p->found.payload = p->proto == UDP ? payload + 8 : payload;
 	p->step = DONE;
 	return 1;
@@ -130,6 +135,9 @@ inline_always void begin_ip(struct parser *p, u8 tos, u32 length)
 	p->found.v6 = p->next_v6;
 	p->no_ports = false;
 	p->left = MAX_EXTENSIONS;
+	p->found.seq = 0;
+	p->found.ipid = 0;
+	p->found.tcp_flags = 0;
 	/* What follows the IP packet is padding; a packet that is longer than its frame was truncated. */
 	if (length < p->end - p->off)
 		p->end = p->off + length;
@@ -151,6 +159,7 @@ inline_always int step_ipv4(struct parser *p, void *ctx, bool xdp)
 		return 1;
 	begin_ip(p, h[1], length);
 	p->proto = h[9];
+	p->found.ipid = be16(h + 4);
 	p->found.key = (struct key){.word = {(u64)be32(h + 12) << 32 | be32(h + 16)}};
 	p->off += size;
 	p->no_ports = (be16(h + 6) & 0x1fff) != 0;
@@ -265,6 +274,7 @@ inline_always int step_transport(struct parser *p, void *ctx, bool xdp)
 	u8 h[4] = {};
 	u32 rest = p->end - p->off;
 	p->found.payload = p->off;
+	p->found.transport = p->off;
 	p->step = DONE;
 	if (p->no_ports)
 		return end_ip(p, p->off);
@@ -278,6 +288,10 @@ inline_always int step_transport(struct parser *p, void *ctx, bool xdp)
 		u32 size = 0;
 		if (rest >= 20 && load(p, ctx, p->off + 12, offset, 1, xdp))
 			size = (offset[0] >> 4) * 4;
+		if (load(p, ctx, p->off + 4, h, sizeof h, xdp))
+			p->found.seq = be32(h);
+		if (load(p, ctx, p->off + 13, offset, 1, xdp))
+			p->found.tcp_flags = offset[0];
 		size = rest < 20 ? rest : size < 20 ? 20 : size;
 		p->found.payload = p->off + (size < rest ? size : rest);
 		return 1;
@@ -288,6 +302,10 @@ inline_always int step_transport(struct parser *p, void *ctx, bool xdp)
 		else
 			set_ports(p, 0, 0);
 		p->found.payload = p->off + 8;
+		if (rest >= 20 && be16(h + 2) == ROCE_PORT && load(p, ctx, p->off + 16, h, sizeof h, xdp)) {
+			p->found.seq = be32(h) & 0xffffff;
+			return 1;
+		}
 		if (rest < 16 || be16(h + 2) != VXLAN_PORT)
 			return 1;
 		return inner_ethernet(p, p->off + 16);
@@ -335,3 +353,58 @@ struct parser_args {
 
 static long step_skb(u64 i, struct parser_args *a) { return step_parser(a->parser, a->ctx, false); }
 static long step_xdp(u64 i, struct parser_args *a) { return step_parser(a->parser, a->ctx, true); }
+
+/* parsers is the state of the parser, one for each CPU: nothing interrupts a program by another packet. */
+struct {
+	map_uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	map_type(key, u32);
+	map_type(value, struct parser);
+	map_uint(max_entries, 1);
+} parsers SEC(".maps");
+
+/* parse_any parses every frame. */
+inline_always bool parse_any(void *ctx, struct headers *found, u32 frame, bool xdp)
+{
+	u32 zero = 0;
+	struct parser *p = bpf_map_lookup_elem(&parsers, &zero);
+	if (!p)
+		return false;
+	__builtin_memset(p, 0, sizeof *p);
+	p->end = frame;
+	struct parser_args args = {p, ctx};
+	bpf_loop(MAX_STEPS, xdp ? (void *)step_xdp : (void *)step_skb, &args, 0);
+	*found = p->found;
+	return true;
+}
+
+/* parse_fast parses TCP and UDP in IPv4 without tag, option, fragment or tunnel, if all headers are in front of
+ * the packet: nearly all traffic. */
+inline_always bool parse_fast(struct headers *p, const u8 *data, const u8 *end, u32 frame)
+{
+	if (data + 54 > end || be16(data + 12) != TYPE_IPV4 || data[14] != 0x45)
+		return false;
+	u32 length = be16(data + 16);
+	u8 proto = data[23];
+	if ((be16(data + 20) & 0x3fff) || length < 40 || length > frame - 14 ||
+	    (proto != TCP && (proto != UDP || be16(data + 36) == VXLAN_PORT)))
+		return false;
+	p->depth = 1;
+	p->outer_tos = data[15];
+	p->key.word[0] = be64(data + 26);
+	p->key.word[1] = (u64)be32(data + 34) << 32 | (u64)proto << 24;
+	p->payload = 42;
+	p->transport = 34;
+	p->ipid = be16(data + 18);
+	if (proto == TCP) {
+		u32 size = (data[46] >> 4) * 4;
+		if (size < 20 || size > length - 20)
+			return false;
+		p->payload = 34 + size;
+		p->seq = be32(data + 38);
+		p->tcp_flags = data[47];
+	} else if (be16(data + 36) == ROCE_PORT) {
+		p->seq = be32(data + 50) & 0xffffff;
+	}
+	p->outer = p->key;
+	return true;
+}

@@ -62,7 +62,10 @@ func (r *reference) observe(ev *inswitch.Event) {
 type frameSource struct {
 	inswitch.Source
 	frame []byte
+	seq   uint32
 }
+
+func (s frameSource) Seq() uint32 { return s.seq }
 
 func (s frameSource) AppendFrame(b []byte, limit int) []byte {
 	return append(b, s.frame[:min(limit, len(s.frame))]...)
@@ -70,11 +73,21 @@ func (s frameSource) AppendFrame(b []byte, limit int) []byte {
 
 // frame shows the program a frame as a host that works on bytes does.
 func (r *reference) frame(in model.PortID, frame []byte) {
+	r.observe(&inswitch.Event{Stage: inswitch.Ingress, In: in, Packet: viewOf(r.t, frame)})
+}
+
+// viewOf returns the view of a frame that programs get.
+func viewOf(t testing.TB, frame []byte) *inswitch.Packet {
+	t.Helper()
 	var p packet.Packet
 	_ = p.Parse(frame) // without a key on an error
+	inner := p.Innermost()
 	pkt := inswitch.Packet{
-		Key: &p.Innermost().Key, Outer: &p.Outer.Key, Size: int32(len(frame)),
-		EtherType: p.EtherType, DSCP: p.Outer.DSCP(), Source: frameSource{frame: frame},
+		Key: &inner.Key, Outer: &p.Outer.Key, Size: int32(len(frame)), TCPFlags: uint8(inner.TCPFlags),
+		EtherType: p.EtherType, DSCP: p.Outer.DSCP(), Source: frameSource{frame: frame, seq: inner.Seq},
+	}
+	if !inner.Key.V6 {
+		pkt.IPID = uint16(inner.ID)
 	}
 	if p.Outer.Flags.Has(packet.Labelled) {
 		at := int(p.Outer.Start) + packet.IPv6Size
@@ -83,11 +96,11 @@ func (r *reference) frame(in model.PortID, frame []byte) {
 		}
 		var o label.Option
 		if _, err := o.Parse(frame[at:]); err != nil {
-			r.t.Fatalf("labels of a labelled packet: %v", err)
+			t.Fatalf("labels of a labelled packet: %v", err)
 		}
 		pkt.LabelCount = uint8(o.Count())
 	}
-	r.observe(&inswitch.Event{Stage: inswitch.Ingress, In: in, Packet: &pkt})
+	return &pkt
 }
 
 // endSlot lets time pass to the next slot, and returns the chunks of this one.

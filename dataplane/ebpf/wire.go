@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 )
 
 // DropSilently drops a share of the packets that an interface of this network
@@ -16,16 +15,16 @@ func DropSilently(ifindex int, share float64) (io.Closer, error) {
 	if !(share > 0 && share <= 1) {
 		return nil, fmt.Errorf("ebpf: drop a share of %v, want above 0 and at most 1", share)
 	}
-	return attachWire(ifindex, uint32(min(share*(1<<32), math.MaxUint32)), func(p *wireObjectPrograms) *ebpf.Program { return p.DropSilently })
+	return attachWire(ifindex, "drop", uint32(min(share*(1<<32), math.MaxUint32)), func(p *wireObjectPrograms) *ebpf.Program { return p.DropSilently })
 }
 
 // ForgetHash makes an interface of this network namespace send packets without the hash
 // that their socket gave them, as a wire does, until the result is closed.
 func ForgetHash(ifindex int) (io.Closer, error) {
-	return attachWire(ifindex, 0, func(p *wireObjectPrograms) *ebpf.Program { return p.ForgetHash })
+	return attachWire(ifindex, "forget-hash", 0, func(p *wireObjectPrograms) *ebpf.Program { return p.ForgetHash })
 }
 
-func attachWire(ifindex int, share uint32, choose func(*wireObjectPrograms) *ebpf.Program) (io.Closer, error) {
+func attachWire(ifindex int, name string, share uint32, choose func(*wireObjectPrograms) *ebpf.Program) (io.Closer, error) {
 	spec, err := loadWireObject()
 	if err != nil {
 		return nil, err
@@ -37,9 +36,9 @@ func attachWire(ifindex int, share uint32, choose func(*wireObjectPrograms) *ebp
 	if err := spec.LoadAndAssign(&o, nil); err != nil {
 		return nil, fmt.Errorf("ebpf: interface %d: %w", ifindex, loadError(err))
 	}
-	l, err := link.AttachTCX(link.TCXOptions{Interface: ifindex, Program: choose(&o.wireObjectPrograms), Attach: ebpf.AttachTCXEgress})
+	l, err := attachTC(ifindex, egress, choose(&o.wireObjectPrograms), name)
 	if err != nil {
 		return nil, fmt.Errorf("ebpf: interface %d: %w", ifindex, errors.Join(err, o.Close()))
 	}
-	return l, o.Close() // the link keeps the program
+	return l, o.Close() // what is attached keeps the program
 }

@@ -224,7 +224,7 @@ func (l *Lab) addAgent(n *topo.Node) error {
 	}
 	cfg.Interfaces = nil
 	for _, p := range n.Ports {
-		cfg.Interfaces = append(cfg.Interfaces, agent.Interface{Name: p.Name, Port: p.ID, Hook: ebpf.TCX})
+		cfg.Interfaces = append(cfg.Interfaces, agent.Interface{Name: p.Name, Port: p.ID, Hook: ebpf.TC})
 	}
 	return l.nodes[n.ID].do(func() (err error) {
 		l.agents[n.ID], err = agent.New(cfg)

@@ -82,7 +82,7 @@ func TestClones(t *testing.T) {
 	n := dumbbell(t, sim.DefaultConfig())
 	add(t, n, udpFlow())
 	var sizes []int32
-	n.Host(1).Receive = func(p *sim.Packet) { sizes = append(sizes, p.Size) }
+	n.Host(1).SetReceiver(func(p *sim.Packet) { sizes = append(sizes, p.Size) })
 	s := attach(t, n, 4, DefaultConfig(), at(func(ev *inswitch.Event, act *inswitch.Actions) {
 		act.Clone(inswitch.Clone{Ports: []model.PortID{2, 77}, Limit: 128})
 		act.Clone(inswitch.Clone{Ports: []model.PortID{3}})
@@ -133,12 +133,12 @@ func TestSendingWhileSendingKeepsTheWireSingle(t *testing.T) {
 	}, inswitch.Dequeue))
 	out := n.Port(model.Port{Node: 4, Port: 3})
 	free, sent := engine.Time(0), 0
-	out.Tap = func(now engine.Time, p *sim.Packet) {
+	out.SetTap(func(now engine.Time, p *sim.Packet) {
 		if sent++; now < free {
 			t.Errorf("packet %d starts at %v; want not before %v, when the wire is free", sent, now, free)
 		}
 		free = now + engine.Transmit(int64(p.Size), out.Rate())
-	}
+	})
 	n.Run(1 * ms)
 	if sent != 20 {
 		t.Errorf("%d packets sent; want 10 and 10 clones", sent)
@@ -185,13 +185,13 @@ func TestPollIsTakenAndMulticast(t *testing.T) {
 	}
 	got := map[model.NodeID][]string{}
 	for _, h := range n.Hosts() {
-		h.Receive = func(p *sim.Packet) {
+		h.SetReceiver(func(p *sim.Packet) {
 			var q poll.Poll
 			if _, err := q.Parse(p.Extra.Content); err != nil {
 				t.Errorf("host %d received %x: %v", h.ID, p.Extra.Content, err)
 			}
 			got[h.ID] = append(got[h.ID], fmt.Sprintf("in %d out %d hops %d", q.InPort, q.OutPort, q.HopLimit))
-		}
+		})
 	}
 	n.Run(1 * ms)
 	want := map[model.NodeID][]string{
@@ -224,7 +224,7 @@ func TestSendsAreRouted(t *testing.T) {
 	}, inswitch.Timer))
 	var got []byte
 	in := n.Port(model.Port{Node: 5, Port: 2})
-	in.Tap = func(_ engine.Time, p *sim.Packet) { got = n.AppendFrame(nil, p, in) }
+	in.SetTap(func(_ engine.Time, p *sim.Packet) { got = n.AppendFrame(nil, p, in) })
 	n.Run(1 * ms)
 	var p packet.Packet
 	if err := p.Parse(got); err != nil {
@@ -255,13 +255,13 @@ func TestProgramsSendTunnels(t *testing.T) {
 	}, inswitch.Timer))
 	var between, last packet.Packet
 	for port, into := range map[model.Port]*packet.Packet{{Node: 4, Port: 3}: &between, {Node: 5, Port: 1}: &last} {
-		n.Port(port).Tap = func(_ engine.Time, p *sim.Packet) {
+		n.Port(port).SetTap(func(_ engine.Time, p *sim.Packet) {
 			if into.Depth == 0 {
 				if err := into.Parse(n.AppendFrame(nil, p, n.Port(port))); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}
+		})
 	}
 	n.Run(1 * ms)
 	if between.Depth != 2 || between.Outer.TTL != 33 || between.Outer.DSCP() != 10 || between.Innermost().TTL != 9 {

@@ -44,14 +44,15 @@ func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
 		net: n, cfg: cfg, host: n.Host(cfg.Collector), addr: n.Fabric().Node(cfg.Collector).IPv4, sink: sink,
 		from: map[model.NodeID]*Switch{},
 	}
-	others := b.host.Receive
-	b.host.Receive = func(p *sim.Packet) {
+	n.UseOneCore() // reports are settled where they are delivered or dropped, at any node
+	others := b.host.Receiver()
+	b.host.SetReceiver(func(p *sim.Packet) {
 		if b.isReport(p) {
 			b.receive(p)
 		} else if others != nil {
 			others(p)
 		}
-	}
+	})
 	return b, nil
 }
 

@@ -31,11 +31,11 @@ func inBand(t *testing.T, n *sim.Network, cfg InBandConfig) (in *inbox, near, fa
 func TestInBandReportsArePackets(t *testing.T) {
 	n := dumbbell(t, sim.DefaultConfig())
 	others := 0
-	n.Host(3).Receive = func(*sim.Packet) { others++ }
+	n.Host(3).SetReceiver(func(*sim.Packet) { others++ })
 	in, near, far := inBand(t, n, InBandConfig{Priority: 2})
 	var frame []byte
 	link := n.Port(model.Port{Node: 4, Port: 3})
-	link.Tap = func(_ engine.Time, p *sim.Packet) { frame = n.AppendFrame(frame[:0], p, link) }
+	link.SetTap(func(_ engine.Time, p *sim.Packet) { frame = n.AppendFrame(frame[:0], p, link) })
 	n.At(1*ms, func() {
 		h := n.Host(0)
 		p := h.NewPacket()

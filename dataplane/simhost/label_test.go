@@ -92,7 +92,7 @@ func TestLabelsComeOffAtTheLastHop(t *testing.T) {
 		hosted = append(hosted, attach(t, n, id, hostCfg, &labeller{dev: Describe(n, id, 0)}))
 		for _, p := range n.Switch(id).Ports() {
 			toHost := p.Peer().Host() != nil
-			p.Tap = func(_ engine.Time, pkt *sim.Packet) {
+			p.SetTap(func(_ engine.Time, pkt *sim.Packet) {
 				labels := 0
 				if pkt.Extra != nil {
 					labels = len(pkt.Extra.Labels)
@@ -100,7 +100,7 @@ func TestLabelsComeOffAtTheLastHop(t *testing.T) {
 				if int(pkt.Size) != bareSize(pkt)+labels || toHost && labels != 0 || !toHost && labels == 0 && !pkt.Control {
 					t.Errorf("a packet of %d bytes and %d of labels leaves port %v of node %d", pkt.Size, labels, p.ID, p.Node)
 				}
-			}
+			})
 		}
 	}
 	n.Run(20 * ms)

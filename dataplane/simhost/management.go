@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -52,6 +53,9 @@ type Management struct {
 	sink     Sink
 	attached map[model.NodeID]*attachment
 
+	// mu guards the fields below and attached: switches may run on several cores.
+	// Datagrams have a total order, so it does not matter which is carried first.
+	mu          sync.Mutex
 	inFlight    arrivalHeap
 	free        []*sentDatagram
 	arrive      func()
@@ -89,6 +93,8 @@ func NewManagement(n *sim.Network, m ManagementConfig, sink Sink) (*Management, 
 func (m *Management) limit() int { return 1500 - 20 - 8 }
 
 func (m *Management) carry(from *Switch, datagram []byte, reports int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	e := m.attached[from.sw.ID]
 	if e == nil {
 		e = &attachment{rng: rand.New(rand.NewPCG(m.cfg.Seed, uint64(from.sw.ID)))}
@@ -103,7 +109,7 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 		from.loseInFlight(ManagementLoss, reports)
 		return
 	}
-	at := m.net.Now() + m.drainOffset + engine.Of(m.cfg.Delay) + jitter
+	at := from.sw.Now() + m.drainOffset + engine.Of(m.cfg.Delay) + jitter
 	if !m.cfg.Reorder {
 		at = max(at, e.last)
 		e.last = at
@@ -113,7 +119,7 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 	p.datagram = append(p.datagram[:0], datagram...)
 	heap.Push(&m.inFlight, p)
 	if m.drainOffset == 0 {
-		m.net.At(at, m.arrive)
+		from.sw.At(at, m.arrive)
 	}
 }
 

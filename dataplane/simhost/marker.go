@@ -74,8 +74,8 @@ func installMarker(n *sim.Network, host model.NodeID, m *marker.Marker) error {
 	h := n.Host(host)
 	var buffer []byte
 	for _, port := range h.Ports() {
-		others := port.Tap
-		port.Tap = func(now engine.Time, p *sim.Packet) {
+		others := port.Tap()
+		port.SetLocalTap(func(now engine.Time, p *sim.Packet) {
 			if m.HasRules() && p.Kind != sim.KindPFC {
 				buffer = n.AppendFrame(buffer[:0], p, port)
 				p.DSCP |= m.Mark(h.Clock(), buffer[:min(len(buffer), headBytes)], model.Bytes(p.Size))
@@ -83,7 +83,7 @@ func installMarker(n *sim.Network, host model.NodeID, m *marker.Marker) error {
 			if others != nil {
 				others(now, p)
 			}
-		}
+		})
 	}
 	return nil
 }

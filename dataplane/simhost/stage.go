@@ -102,7 +102,7 @@ func (a *atDequeue) Run(c *sim.Context) {
 	ev := &s.event
 	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Unqueued
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-	ev.Latency = (s.net.Now() - c.Packet.EnqueuedAt).Duration() // clock drift is negligible over this time
+	ev.Latency = (s.sw.Now() - c.Packet.EnqueuedAt).Duration() // clock drift is negligible over this time
 	ev.DepthAtEnqueue = model.Bytes(c.Packet.BytesAhead)
 	at := s.first.dequeue
 	if c.Unqueued {

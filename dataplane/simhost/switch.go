@@ -25,6 +25,9 @@ type Config struct {
 	Linger time.Duration
 	// Carrier takes the datagrams. Without one every report counts as lost.
 	Carrier Carrier
+	// Isolated says that the programs of a switch share nothing with those of
+	// others: the simulator may then run switches on several cores.
+	Isolated bool
 	// Key returns the key that authenticates a switch's datagrams, each of its
 	// own; nil where it has none. Without Key no switch has one.
 	Key func(model.NodeID) *dta.MAC
@@ -43,6 +46,7 @@ type Switch struct {
 	pipeline *inswitch.Pipeline
 	mtu      int32
 	payload  int64 // of a full packet
+	isolated bool
 
 	ctx    *sim.Context // of the current event
 	packet inswitch.Packet
@@ -88,7 +92,7 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	if cfg.MTU == 0 {
 		cfg.MTU = defaultMTU(n)
 	}
-	s := &Switch{net: n, sw: n.Switch(id), pipeline: pl, mtu: int32(cfg.MTU), payload: int64(n.Config().MTU)}
+	s := &Switch{net: n, sw: n.Switch(id), pipeline: pl, mtu: int32(cfg.MTU), payload: int64(n.Config().MTU), isolated: cfg.Isolated}
 	if err := s.outbox.init(s, cfg); err != nil {
 		return nil, err
 	}
@@ -104,6 +108,10 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	}
 	return s, nil
 }
+
+// NodeLocal reports whether the switch may run while others do. The simulator
+// calls it.
+func (s *Switch) NodeLocal() bool { return s.isolated }
 
 // switchInfo implements inswitch.Switch, to keep its methods out of Switch's
 // API.
@@ -134,7 +142,7 @@ func (a switchInfo) Counters(out model.PortID) (c inswitch.PortCounters) {
 	if p == nil {
 		return c
 	}
-	c.Bytes, c.Discards = uint64(p.TxData), uint64(p.Drops[sim.DropBuffer])
+	c.Bytes, c.Discards = p.Sent()[sim.TxBytes], uint64(p.Drops[sim.DropBuffer])
 	for class := range model.Priority(8) {
 		c.Paused = max(c.Paused, p.PausedTime(class).Duration())
 	}

@@ -12,9 +12,9 @@ const ethernetSize = packet.EthernetSize
 
 // kinds maps the simulator's kinds; its length is a power of two, so that no
 // index is out of bounds.
-var kinds = [8]inswitch.Kind{
+var kinds = [16]inswitch.Kind{
 	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
-	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA,
+	sim.KindTrimmed: inswitch.Data, sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA,
 	sim.KindOther: inswitch.NotRDMA,
 }
 
@@ -25,7 +25,7 @@ func (s *Switch) fillView(p *sim.Packet) {
 	v.Key, v.Outer, v.KeyID = &p.Key, &p.Key, p.KeyID
 	v.Size, v.IPID, v.EtherType = p.Size, p.IPID, packet.TypeIPv4
 	v.TTL, v.ECN, v.DSCP, v.TCPFlags = p.TTL, p.ECN, p.DSCP, p.TCPFlags
-	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%8]
+	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%16]
 	if p.V6() {
 		v.EtherType, v.IPID = packet.TypeIPv6, 0 // IPv6 has no IPID
 	}

@@ -83,10 +83,10 @@ func newRecord(t testing.TB) *sent {
 		n.SetClock(id, sim.Clock{Offset: time.Duration(start)})
 	}
 	s := &sent{fabric: f, net: n}
-	all, err := Speak(n, Config{Interval: 500 * time.Microsecond, Sampling: 16, Seed: 1, Start: start}, func(at model.Time, from model.NodeID, b []byte) error {
+	all, err := Speak(n, Config{Interval: 500 * time.Microsecond, Sampling: 16, Seed: 1, Start: start}, Outlets{SFlow: func(at model.Time, from model.NodeID, b []byte) error {
 		s.from, s.at, s.datagrams = append(s.from, from), append(s.at, at), append(s.datagrams, bytes.Clone(b))
 		return nil
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
