@@ -3,7 +3,9 @@ package control
 import (
 	"github.com/weft-telemetry/weft/analyze/attribution"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
 )
 
 // Bounds of what is kept of an account. Reports of a large incident name hundreds of
@@ -63,7 +65,7 @@ func (c *Controller) accountTerm(t *attribution.Term) api.AccountTerm {
 
 func (c *Controller) timeline(t attribution.Timeline, names attribution.Names) api.Timeline {
 	t.Rows = t.Rows[:min(len(t.Rows), maxTimelineRows)]
-	out := api.Timeline{LengthNs: int64(t.To.Sub(t.From)), Rows: []api.TimelineRow{}, Text: t.Draw(names, timelineColumns)}
+	out := api.Timeline{LengthNs: int64(t.To.Sub(t.From)), Rows: []api.TimelineRow{}, Senders: []api.TimelineSender{}, Text: t.Draw(names, timelineColumns)}
 	spans := func(list []attribution.Span) []api.Span {
 		all := []api.Span{}
 		for _, s := range list {
@@ -77,6 +79,22 @@ func (c *Controller) timeline(t attribution.Timeline, names attribution.Names) a
 			Port: c.portRef(r.Place.Port), Reported: r.Reported,
 			Paused: spans(r.Paused), Congested: spans(r.Congested), Packet: spans(r.Packet),
 		})
+	}
+	return out
+}
+
+// senders is what flows sent, with times since a timeline's begin.
+func (c *Controller) senders(meters []provenance.FlowMeter, begin model.Time) []api.TimelineSender {
+	out := []api.TimelineSender{}
+	for i := range meters {
+		m := &meters[i]
+		s := api.TimelineSender{FlowRef: c.flowRef(m.Flow), Priority: m.Priority, Switch: c.nodeName(m.Switch), Outs: c.portRefs([]api.PortRef{}, m.Outs), Intervals: []api.SentInterval{}}
+		for _, v := range m.Intervals {
+			s.Intervals = append(s.Intervals, api.SentInterval{
+				Span: api.Span{FromNs: int64(v.From.Sub(begin)), ToNs: int64(v.To.Sub(begin))}, Packets: v.Packets, Bytes: int64(v.Bytes),
+			})
+		}
+		out = append(out, s)
 	}
 	return out
 }

@@ -5,7 +5,9 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/weft-telemetry/weft/analyze/audit"
 	"github.com/weft-telemetry/weft/analyze/commodity"
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/sampled"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
@@ -77,6 +79,7 @@ func (c *Controller) Rebase(now model.Time) error {
 	c.balanceWindow, c.recentLosses = balanceWindow{}, recentLosses{}
 	clear(c.tracedFlows)
 	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot, meterSlots(&c.cfg)), newLivenessTable(c.fabric)
+	c.rebaseRoutes(now)
 	c.now, c.wall = now, now
 	c.clocks = clockVotes{}
 	c.stats.Rebased++
@@ -95,6 +98,8 @@ func (c *Controller) newAnalyses() (err error) {
 	err = errors.Join(err, e)
 	c.counters, e = commodity.New(commodity.DefaultConfig(c.cfg.Intent))
 	c.counted = 0
+	err = errors.Join(err, e)
+	c.auditor, e = audit.New(audit.DefaultConfig(paths.NewPorts(c.fabric), c.cfg.Flows.Slot))
 	err = errors.Join(err, e)
 	c.sampled, e = sampled.NewEstimator(sampled.DefaultConfig(c.cfg.Intent))
 	c.sampledFrom, c.exporters = 0, sampled.NewExporters(c.cfg.Intent)

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/rootcause"
@@ -45,34 +47,55 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	return c.diagnoser.AddRequest(now, rootcause.DiagnosisRequest{At: at, Detection: d})
 }
 
-// drawingCache holds drawings of the graphs of diagnosis requests that wait for
-// verdicts. They are small compared to the graphs.
-type drawingCache struct {
-	list   map[poll.Event]*drawing.Drawing
+// graphExcerpt is what a verdict's record shows of its graph. It is small compared to
+// the graph.
+type graphExcerpt struct {
+	drawing *drawing.Drawing
+	meters  []provenance.FlowMeter
+	omitted int // flows beyond the meters
+}
+
+func (x *graphExcerpt) memory() model.Bytes {
+	n := x.drawing.Memory() + model.Bytes(len(x.meters))*model.Bytes(unsafe.Sizeof(provenance.FlowMeter{}))
+	for i := range x.meters {
+		m := &x.meters[i]
+		n += model.Bytes(cap(m.Outs))*model.Bytes(unsafe.Sizeof(model.Port{})) +
+			model.Bytes(cap(m.Intervals))*model.Bytes(unsafe.Sizeof(provenance.MeteredInterval{}))
+	}
+	return n
+}
+
+// excerptCache holds excerpts of the graphs of diagnosis requests that wait for
+// verdicts.
+type excerptCache struct {
+	list   map[poll.Event]*graphExcerpt
 	order  []poll.Event // oldest first
 	memory model.Bytes
 }
 
-// maxDrawings bounds them: simultaneous requests, and verdicts that wait for a
+// maxExcerpts bounds them: simultaneous requests, and verdicts that wait for a
 // recheck.
-const maxDrawings = 512
+const maxExcerpts = 256
 
-// verdictMemory bounds the drawings, and the bodies of the last verdicts of each kind.
+// maxMeters bounds the flows of an excerpt. The largest senders fill a queue.
+const maxMeters = 128
+
+// verdictMemory bounds the excerpts, and the bodies of the last verdicts of each kind.
 const verdictMemory = 16 * model.MiB
 
-func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
+func (d *excerptCache) add(ev poll.Event, x *graphExcerpt) {
 	if d.list == nil {
-		d.list = map[poll.Event]*drawing.Drawing{}
+		d.list = map[poll.Event]*graphExcerpt{}
 	}
 	if old := d.list[ev]; old != nil {
-		d.memory -= old.Memory()
+		d.memory -= old.memory()
 	} else {
 		d.order = append(d.order, ev)
 	}
-	d.list[ev] = g
-	d.memory += g.Memory()
-	for len(d.order) > maxDrawings || d.memory > verdictMemory && len(d.order) > 1 {
-		d.memory -= d.list[d.order[0]].Memory()
+	d.list[ev] = x
+	d.memory += x.memory()
+	for len(d.order) > maxExcerpts || d.memory > verdictMemory && len(d.order) > 1 {
+		d.memory -= d.list[d.order[0]].memory()
 		delete(d.list, d.order[0])
 		d.order = slices.Delete(d.order, 0, 1)
 	}
@@ -145,7 +168,7 @@ func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 		return expired
 	})
 	_, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
-	if len(c.lastVerdict) > maxDrawings || model.Bytes(c.lastVerdictBytes) > verdictMemory {
+	if len(c.lastVerdict) > maxExcerpts || model.Bytes(c.lastVerdictBytes) > verdictMemory {
 		clear(c.lastVerdict)
 		c.lastVerdictBytes = 0
 		known = false
@@ -254,8 +277,11 @@ func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diag
 		f := c.flowRef(k.Flow)
 		b.Culprits = append(b.Culprits, api.Participant{Flow: &f, Weight: k.Weight})
 	}
-	if d := c.drawings.list[v.Event]; d != nil {
-		c.fillGraph(&b.Graph, d, v)
+	if x := c.excerpts.list[v.Event]; x != nil {
+		c.fillGraph(&b.Graph, x.drawing, v)
+		if b.Account != nil {
+			b.Account.Timeline.Senders, b.Account.Timeline.OmittedSenders = c.senders(x.meters, v.Timeline.From), x.omitted
+		}
 	}
 	var err error
 	if r.Body, err = json.Marshal(b); err != nil {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -62,14 +63,19 @@ func (c *Controller) remoteFlowRecords(s *flowwatch.Slot, at time.Time) {
 			referred[k] = true
 		}
 	}
-	sizes := make([]uint64, 0, s.Len())
-	for f := range s.Flows() {
-		sizes = append(sizes, f.Bytes)
+	// Of flows as large as the smallest that is kept the first by key are, as in one process.
+	all := make([]*flowwatch.Flow, 0, s.Len())
+	for f := range s.Flows() { // each stays valid: the slot has no map
+		all = append(all, f)
 	}
-	slices.Sort(sizes)
-	least := sizes[len(sizes)-keep]
+	slices.SortFunc(all, func(a, b *flowwatch.Flow) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), a.Key.Compare(*b.Key))
+	})
+	for _, f := range all[:keep] {
+		referred[*f.Key] = true
+	}
 	for f := range s.Flows() {
-		if f.Bytes >= least || referred[*f.Key] {
+		if referred[*f.Key] {
 			c.addFlowRecord(f, at, s.Length, true)
 		}
 	}

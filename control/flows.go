@@ -36,6 +36,7 @@ func (w *balanceWindow) addSlot(s *flowwatch.Slot) {
 // processSlot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
+	c.auditSlot(s)
 	c.countPassed(s)
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
@@ -46,6 +47,7 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.addPauseEvidence(left, s.Start())
 	c.logSlot(s)
 	c.balanceWindow.addSlot(s)
+	c.doubtIncidents() // that the slot's evidence may have opened
 	if ends := c.balanceWindow.slots >= c.cfg.BalanceSlots; s.Remote() && s.WindowEnd || !s.Remote() && ends {
 		c.addImbalanceEvidence(c.endWindow(), s.Start())
 	}

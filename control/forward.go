@@ -5,6 +5,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -17,6 +18,10 @@ type Forwarder interface {
 	Slot(now model.Time, s *flowwatch.DecodedSlot)
 	// Counters takes counters of ports that have changed.
 	Counters(now model.Time, list []PortCounters)
+	// Reading, Sample and FlowRecord take what switches on sale report.
+	Reading(now model.Time, r *portstat.Reading)
+	Sample(now model.Time, s *portstat.Sample)
+	FlowRecord(now model.Time, r *portstat.FlowRecord)
 	// Lost says that reports were lost: of a list, or of any.
 	Lost(now model.Time, list dta.ListID, any bool)
 	Tick(now model.Time)
@@ -99,6 +104,10 @@ func (c *Controller) IngestSlot(now model.Time, merge func() *flowwatch.Slot) {
 		c.processSlots(func(yield func(*flowwatch.Slot) bool) { yield(s) })
 	})
 }
+
+// ForgetOutPorts says that mirrors lack the ports by which packets left, as those of ERSPAN
+// do, whatever the configuration says.
+func (c *Controller) ForgetOutPorts() { c.traces.ForgetOutPorts() }
 
 // NoteLost is NoteOverwritten, or NoteDropped for reports of any list.
 func (c *Controller) NoteLost(now model.Time, list dta.ListID, any bool) {

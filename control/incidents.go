@@ -27,7 +27,11 @@ func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 		r.End = c.wallTime(in.Last)
 	}
 	var err error
-	if r.Body, err = json.Marshal(c.incidentBody(in)); err != nil {
+	stored := api.StoredIncident{IncidentBody: c.incidentBody(in)}
+	if in.MergedInto != 0 {
+		stored.MergedInto = incidentID(in.MergedInto)
+	}
+	if r.Body, err = json.Marshal(stored); err != nil {
 		panic(fmt.Sprintf("control: incident %d cannot be encoded: %v", in.ID, err)) // values of ours
 	}
 	return r
@@ -39,13 +43,13 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
 		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.MissingEvidence{},
 		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
-		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{}, Related: []string{},
+		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{}, Parts: []string{}, Related: []string{},
+	}
+	for _, id := range in.Parts {
+		b.Parts = append(b.Parts, incidentID(id))
 	}
 	for _, id := range in.Related {
 		b.Related = append(b.Related, incidentID(id))
-	}
-	if in.MergedInto != 0 {
-		b.MergedInto = incidentID(in.MergedInto)
 	}
 	if in.Location.Port != 0 {
 		p := c.portRef(in.Location)
@@ -79,6 +83,7 @@ var missingDetail = map[anomaly.Source]string{
 	anomaly.Epochs:   "PFC pause records of the switches",
 	anomaly.Probes:   "active probes that show whether the loss persists",
 	anomaly.Counters: "port counters",
+	anomaly.Routes:   "routes of the switches, by BMP",
 }
 
 // fillTimeline fills in the timeline, the evidence of each source, and the links.
@@ -110,6 +115,7 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		s := said[e.Source]
 		if s == nil {
 			s = &api.SourceEvidence{Source: e.Source.String(), Says: "supports", Text: e.Text, Count: in.Sources[e.Source], First: at}
+			s.Doubt = in.Doubts[e.Source]
 			said[e.Source], quoted[e.Source] = s, e
 		}
 		s.Last = at
@@ -145,7 +151,7 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		text := "closed: no further evidence"
 		switch {
 		case in.MergedInto != 0:
-			text = "merged into " + b.MergedInto
+			text = "merged into " + incidentID(in.MergedInto)
 		case in.Verified:
 			text = "closed: verified"
 		}

@@ -15,10 +15,11 @@ const (
 	PortReading  = numListKinds     // counters of a port
 	PacketSample = numListKinds + 1 // a sampled or dropped packet
 	FlowRecord   = numListKinds + 2 // of NetFlow or IPFIX
-	numKinds     = numListKinds + 3
+	RouteUpdate  = numListKinds + 3 // of BGP, by BMP
+	numKinds     = numListKinds + 4
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample", "flow-record"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "diagnosis-request", "counters", "packet-sample", "flow-record", "route"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }

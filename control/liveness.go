@@ -87,7 +87,8 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 // AddLiveness adds the ages of reports to health, source by source. A switch that
 // reported and has fallen silent makes it degraded.
 func (v *View) AddLiveness(h *api.Health) {
-	h.ReportAges = slices.Clone(v.snapshot().liveness)
+	now := v.snapshot()
+	h.ReportAges, h.Wrong = slices.Clone(now.liveness), slices.Clone(now.wrong)
 	h.Sources, h.Silent = []api.SourceHealth{}, []string{}
 	limit := float64(v.silent) / float64(time.Millisecond)
 	newest := map[string]float64{}
@@ -122,6 +123,14 @@ func (v *View) AddLiveness(h *api.Health) {
 		h.Alerts = append(h.Alerts, fmt.Sprintf("no report for %v from %s, which reported before; check these switches and their path to the collector",
 			v.silent, joinSome(h.Silent)))
 		h.Silent = h.Silent[:min(n, maxSilentListed)]
+	}
+	if n := len(h.Wrong); n > 0 {
+		h.State = "degraded"
+		texts := make([]string, n)
+		for i := range h.Wrong {
+			texts[i] = h.Wrong[i].Text
+		}
+		h.Alerts = append(h.Alerts, fmt.Sprintf("%s; do not rely on it before it is repaired", joinSome(texts)))
 	}
 }
 

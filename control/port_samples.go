@@ -33,13 +33,16 @@ func (c *Controller) readNewestCounters(now model.Time) {
 		p := m.ports[k.Port]
 		switch {
 		case p == nil:
+			c.auditCounters(&k)
 			m.ports[k.Port] = &meteredPort{k, k, reported}
 			m.order = append(m.order, k.Port)
 		case k.At <= p.last.At:
 			continue
 		case k.restarted(&p.last):
+			c.auditCounters(&k)
 			*p = meteredPort{k, k, reported}
 		default:
+			c.auditCounters(&k)
 			span := k.At.Sub(p.last.At)
 			m.addCounters(p.last.At, k.At, k.Port, min(k.Paused-p.last.Paused, span), k.Discards-p.last.Discards)
 			p.last = k

@@ -23,6 +23,10 @@ type CounterStats struct {
 func (c *Controller) IngestReading(now model.Time, r *portstat.Reading) {
 	c.now = max(c.now, now)
 	c.stats.Counters.Readings++
+	if c.cfg.Forward != nil {
+		c.cfg.Forward.Reading(c.now, r)
+		return
+	}
 	if !c.fabric.HasNode(r.Port.Node) || c.fabric.Port(r.Port) == nil {
 		c.stats.Counters.Unknown++
 		return
@@ -34,6 +38,7 @@ func (c *Controller) IngestReading(now model.Time, r *portstat.Reading) {
 	c.protect("counters", func() {
 		c.recordReading(r)
 		c.counters.AddReading(r)
+		c.auditor.AddReading(r)
 	})
 	c.liveness.markAlive(now, PortReading, r.Port.Node)
 }
@@ -42,6 +47,10 @@ func (c *Controller) IngestReading(now model.Time, r *portstat.Reading) {
 func (c *Controller) IngestSample(now model.Time, s *portstat.Sample) {
 	c.now = max(c.now, now)
 	c.stats.Counters.Samples++
+	if c.cfg.Forward != nil {
+		c.cfg.Forward.Sample(c.now, s)
+		return
+	}
 	switch {
 	case !c.fabric.HasNode(s.Node):
 		c.stats.Counters.Unknown++

@@ -35,6 +35,10 @@ func (c *Controller) countsFlows(now model.Time, sw model.NodeID) bool {
 func (c *Controller) IngestFlowRecord(now model.Time, r *portstat.FlowRecord) {
 	c.now = max(c.now, now)
 	c.stats.Counters.FlowRecords++
+	if c.cfg.Forward != nil {
+		c.cfg.Forward.FlowRecord(c.now, r)
+		return
+	}
 	switch {
 	case !c.fabric.HasNode(r.Node):
 		c.stats.Counters.Unknown++

@@ -36,6 +36,7 @@ type snapshot struct {
 	at       model.Time
 	state    *api.State
 	liveness []api.ReportAge
+	wrong    []api.WrongSource
 }
 
 // Fabric is the fabric as the operator describes it.
@@ -120,7 +121,7 @@ func (c *Controller) publishView(now model.Time) {
 // RefreshView makes a snapshot now, that of the end of a run.
 func (c *Controller) RefreshView(now model.Time) {
 	c.view.now.Store(int64(now))
-	c.view.publish(&snapshot{at: now, state: c.state(now), liveness: c.liveness.snapshot(now)})
+	c.view.publish(&snapshot{at: now, state: c.state(now), liveness: c.liveness.snapshot(now), wrong: c.wrongSources()})
 }
 
 // state gathers the state of all nodes and ports.

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/weft-telemetry/weft/model"
+
 // Account says how long a late packet waited for which cause.
 type Account struct {
 	Text     string        `json:"text" doc:"The account as a sentence"`
@@ -25,9 +27,12 @@ type AccountTerm struct {
 // Timeline is the queues of an account over time, from when the first cause began until
 // the packet arrived or was found missing.
 type Timeline struct {
-	LengthNs int64         `json:"length_ns"`
-	Rows     []TimelineRow `json:"rows" doc:"The packet's path in order, then where pauses came from"`
-	Text     string        `json:"text" doc:"The rows drawn in characters: █ paused, ░ congested, ▓ ▒ the same with the packet in it, * packet, ? no report"`
+	LengthNs int64            `json:"length_ns"`
+	Rows     []TimelineRow    `json:"rows" doc:"The packet's path in order, then where pauses came from"`
+	Senders  []TimelineSender `json:"senders" doc:"What flows sent that were in paused or congested queues, by the counters of their first switch"`
+	// OmittedSenders is the number of such flows beyond the largest.
+	OmittedSenders int    `json:"omitted_senders,omitempty" doc:"Such flows beyond the largest"`
+	Text           string `json:"text" doc:"The rows drawn in characters: █ paused, ░ congested, ▓ ▒ the same with the packet in it, * packet, ? no report"`
 }
 
 // TimelineRow is a queue over time.
@@ -43,4 +48,21 @@ type TimelineRow struct {
 type Span struct {
 	FromNs int64 `json:"from_ns" doc:"Since the timeline began"`
 	ToNs   int64 `json:"to_ns"`
+}
+
+// TimelineSender is what a flow sent.
+type TimelineSender struct {
+	FlowRef
+	Priority  model.Priority `json:"priority"`
+	Switch    string         `json:"switch" doc:"Whose counters they are: the first on the path that reported"`
+	Outs      []PortRef      `json:"outs" doc:"Egress ports of the switches that reported it"`
+	Intervals []SentInterval `json:"intervals" doc:"From the first to the last packet of each epoch"`
+}
+
+// SentInterval is the packets of a flow in an interval. It may begin before the
+// timeline.
+type SentInterval struct {
+	Span
+	Packets uint64 `json:"packets"`
+	Bytes   int64  `json:"bytes" doc:"Ethernet header to payload, no FCS"`
 }

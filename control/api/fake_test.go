@@ -187,7 +187,7 @@ func (k *fake) Health() Health {
 			Losses: []StageLoss{{Reason: "socket", Count: 1}},
 		}},
 		Store:   Storage{Kind: "memory", Bytes: 1 << 20, MaxBytes: 1 << 30},
-		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, ReportAges: []ReportAge{{Switch: "tor0", Source: "flowset", Reports: 7, AgeMs: 4}},
+		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, ReportAges: []ReportAge{{Switch: "tor0", Source: "flowset", Reports: 7, AgeMs: 4}}, Wrong: []WrongSource{{Switch: "tor0", Source: "flowset", State: "lying"}},
 	}
 }
 
@@ -378,6 +378,19 @@ func (k *fake) AddCounter(_ context.Context, r CounterRequest) (Counter, error) 
 	return c, nil
 }
 
+// Routes has a route of every switch.
+func (k *fake) Routes(switches []model.NodeID, drift bool, limit int) (list []Route, omitted int) {
+	list = []Route{}
+	for _, id := range switches {
+		if len(list) == limit || drift {
+			omitted++
+			continue
+		}
+		list = append(list, Route{Switch: k.Fabric().Node(id).Name, State: "same"})
+	}
+	return list, omitted
+}
+
 // FlowFindings has one finding, 10 s ago.
 func (k *fake) FlowFindings(from, to time.Time) (f FlowFindings) {
 	at := FindingTime{First: epoch0.Add(-10 * time.Second), Last: epoch0.Add(-9 * time.Second), Slots: 100}
@@ -426,7 +439,7 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	cfg := DefaultConfig()
 	deps := Deps{
 		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Verifier: &fakeVerifier{}, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
-		FlowAnalyses: k, Memory: fakeMemory{}, Handling: newBook(tb),
+		FlowAnalyses: k, Routes: k, Memory: fakeMemory{}, Handling: newBook(tb),
 		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	for _, c := range change {

@@ -23,6 +23,7 @@ type Health struct {
 	Sources    []SourceHealth `json:"sources" doc:"Kinds of reports received since the start"`
 	Silent     []string       `json:"silent" doc:"Switches that have stopped reporting, at most 100"`
 	ReportAges []ReportAge    `json:"-"` // for metrics
+	Wrong      []WrongSource  `json:"-"` // of SourceList
 
 	Refused []RefusedSource `json:"refused_sources" doc:"Addresses of refused reports, those with most refusals first, at most 20"`
 
@@ -75,7 +76,7 @@ type SourceHealth struct {
 // ReportAge is what one switch has sent of one kind of report.
 type ReportAge struct {
 	Switch  string  `json:"switch"`
-	Source  string  `json:"source" doc:"flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record"`
+	Source  string  `json:"source" doc:"flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record, route"`
 	Reports uint64  `json:"reports_total" doc:"Used by the analyses, since the start"`
 	AgeMs   float64 `json:"age_ms" doc:"Of the newest"`
 	Silent  bool    `json:"silent" doc:"The switch sent some before, and nothing of any kind for controller.silent_after"`
@@ -83,8 +84,23 @@ type ReportAge struct {
 
 // SourceList is what all switches have sent.
 type SourceList struct {
-	Time  time.Time   `json:"time"`
-	Items []ReportAge `json:"items" doc:"Ascending by switch and source"`
+	Time  time.Time     `json:"time"`
+	Items []ReportAge   `json:"items" doc:"Ascending by switch and source"`
+	Wrong []WrongSource `json:"wrong" doc:"Sources that cannot be right, by what others count of the same packets"`
+}
+
+// WrongSource is a source that contradicts others which count the same packets.
+type WrongSource struct {
+	Switch    string    `json:"switch"`
+	Port      *PortRef  `json:"port,omitempty" doc:"Of a counter: its port; of a flowset: where it was found"`
+	Source    string    `json:"source" enum:"flowset,packets sent,bytes sent,packets received,bytes received"`
+	Protocol  string    `json:"protocol,omitempty" doc:"That a counter comes by: sFlow, gNMI, OTLP; absent: port states of Weft"`
+	State     string    `json:"state" enum:"lying,resetting,silent"`
+	Share     float64   `json:"share" doc:"Of lying: by how much it is wrong; -0.01 is 1 % too little"`
+	Witnesses int       `json:"witnesses" doc:"Other counts of the same packets, which agree"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+	Text      string    `json:"text"`
 }
 
 // Stage is one stage of the pipeline. In = Out + losses + queued, if the stage
@@ -125,10 +141,10 @@ type Storage struct {
 func (s *Server) healthRoutes() {
 	get(s, "/health", "get-health", "Health", "Pipeline health from switch to store: rates, losses by reason, queues",
 		func(context.Context, *struct{}) (Health, error) { return s.health(), nil })
-	get(s, "/sources", "get-sources", "Health", "What each switch reports: kinds, numbers, ages",
+	get(s, "/sources", "get-sources", "Health", "What each switch reports: kinds, numbers, ages, and which sources are wrong",
 		func(context.Context, *struct{}) (SourceList, error) {
 			h := s.deps.Live.Health()
-			list := SourceList{Time: h.Time, Items: append([]ReportAge{}, h.ReportAges...)}
+			list := SourceList{Time: h.Time, Items: append([]ReportAge{}, h.ReportAges...), Wrong: append([]WrongSource{}, h.Wrong...)}
 			slices.SortFunc(list.Items, func(a, b ReportAge) int {
 				return cmp.Or(strings.Compare(a.Switch, b.Switch), strings.Compare(a.Source, b.Source))
 			})

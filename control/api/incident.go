@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,16 +16,17 @@ import (
 
 // Incident is the summary of one incident.
 type Incident struct {
-	ID       string     `json:"id"`
-	State    string     `json:"state" enum:"open,closed"`
-	Severity string     `json:"severity" enum:"notice,warning,critical"`
-	Cause    string     `json:"cause" doc:"Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
-	Location string     `json:"location" doc:"Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8"`
-	Summary  string     `json:"summary"`
-	Begin    time.Time  `json:"begin"`
-	Updated  time.Time  `json:"updated"`
-	End      *time.Time `json:"end,omitempty" doc:"Absent while the incident is open"`
-	Handling *Handling  `json:"handling,omitempty" doc:"What operators did about it; absent: nothing"`
+	ID         string     `json:"id"`
+	State      string     `json:"state" enum:"open,closed"`
+	Severity   string     `json:"severity" enum:"notice,warning,critical"`
+	Cause      string     `json:"cause" doc:"Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
+	Location   string     `json:"location" doc:"Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8"`
+	Summary    string     `json:"summary"`
+	Begin      time.Time  `json:"begin"`
+	Updated    time.Time  `json:"updated"`
+	End        *time.Time `json:"end,omitempty" doc:"Absent while the incident is open"`
+	MergedInto string     `json:"merged_into,omitempty" doc:"Id of the incident that it turned out to be part of"`
+	Handling   *Handling  `json:"handling,omitempty" doc:"What operators did about it; absent: nothing"`
 }
 
 // IncidentDetail is an incident with its evidence, timeline and remedy.
@@ -36,11 +38,17 @@ type IncidentDetail struct {
 	Verification    *Verification    `json:"verification,omitempty" doc:"The newest check whether the fault is still there, since the controller started"`
 }
 
-// IncidentBody is the Body of a record.Incident.
+// StoredIncident is the Body of a record.Incident.
+type StoredIncident struct {
+	IncidentBody
+	MergedInto string `json:"merged_into,omitempty"`
+}
+
+// IncidentBody is what is known of an incident beyond its summary.
 type IncidentBody struct {
 	Sentence   string            `json:"sentence" doc:"What happened, as text"`
-	MergedInto string            `json:"merged_into,omitempty" doc:"Id of the incident that it turned out to be part of"`
 	EndUnknown bool              `json:"end_unknown,omitempty" doc:"It was open when the controller stopped: end is the time of its last evidence"`
+	Parts      []string          `json:"parts" doc:"Ids of incidents that turned out to be part of it"`
 	Related    []string          `json:"related" doc:"Ids of incidents with causes of their own that share consequences with this one"`
 	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
 	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it started"`
@@ -79,6 +87,7 @@ type SourceEvidence struct {
 	Count  int       `json:"count" doc:"Number of observations"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
+	Doubt  string    `json:"doubt,omitempty" doc:"Why this source is not relied on: others count the same packets and contradict it"`
 }
 
 // MissingEvidence is useful evidence that is not available.
@@ -124,7 +133,18 @@ func NewIncident(r *record.Incident) Incident {
 	if !r.End.IsZero() {
 		i.State, i.End = "closed", &r.End
 	}
+	i.MergedInto = mergedInto(r.Body)
 	return i
+}
+
+// mergedInto returns the incident that one was merged into, by its body. Most were not,
+// and their bodies are not decoded.
+func mergedInto(body []byte) string {
+	var b StoredIncident
+	if !bytes.Contains(body, []byte(`"merged_into":`)) || json.Unmarshal(body, &b) != nil {
+		return ""
+	}
+	return b.MergedInto
 }
 
 // IncidentsQuery selects incidents.

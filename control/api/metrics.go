@@ -115,6 +115,8 @@ var (
 		"Highest load of all ports, as a share of the link rate.", nil, nil)
 	lostDesc = prometheus.NewDesc("weft_fabric_lost_packets",
 		"Packets lost on all links in the last 100 ms of the fabric's time.", nil, nil)
+	wrongDesc = prometheus.NewDesc("weft_source_wrong",
+		"1 for a source that contradicts others which count the same packets.", []string{"switch", "port", "source", "state"}, nil)
 	ageDesc = prometheus.NewDesc("weft_switch_report_age_seconds",
 		"Age of a switch's newest report, by kind of report; absent before the first report.", []string{
 			"switch",
@@ -129,7 +131,7 @@ func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, connsDesc, failingDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
 		storeDesc, storeMaxDesc, storeMemDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc,
-		ageDesc, paceDesc,
+		ageDesc, wrongDesc, paceDesc,
 	} {
 		ch <- d
 	}
@@ -172,12 +174,28 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	for i := range h.ReportAges {
 		gauge(ageDesc, h.ReportAges[i].AgeMs/1000, h.ReportAges[i].Switch, h.ReportAges[i].Source)
 	}
+	for i := range h.Wrong {
+		w := &h.Wrong[i]
+		port := ""
+		if w.Port != nil && w.Source != "flowset" {
+			port = w.Port.Interface
+		}
+		gauge(wrongDesc, 1, w.Switch, port, w.Source+protocolSuffix(w.Protocol), w.State)
+	}
 	gauge(storeDesc, float64(h.Store.Bytes))
 	gauge(storeMaxDesc, float64(h.Store.MaxBytes))
 	gauge(storeMemDesc, float64(h.Store.Memory))
 	gauge(paceDesc, e.s.deps.Live.Clock().Pace)
 	e.incidents(gauge)
 	e.fabric(gauge)
+}
+
+// protocolSuffix distinguishes counters of one port that come by different protocols.
+func protocolSuffix(protocol string) string {
+	if protocol == "" {
+		return ""
+	}
+	return " by " + protocol
 }
 
 // incidents counts open incidents. If the store fails it exports no metric: an

@@ -108,7 +108,7 @@ func (s *Server) incidentsAt(ctx context.Context, at time.Time) (open []openInci
 			if err := json.Unmarshal(r.Body, &body); len(r.Body) > 0 && err != nil {
 				return true // the incident itself says so when it is read
 			}
-			if body.MergedInto == "" {
+			if mergedInto(r.Body) == "" {
 				own := *r // the page is reused
 				open = append(open, openIncident{&own, body.Nodes})
 			}

@@ -53,7 +53,7 @@ func TestPastState(t *testing.T) {
 func TestPastHealth(t *testing.T) {
 	s, k := newServer(t)
 	at := func(ms int) time.Time { return epoch0.Add(time.Duration(ms) * time.Millisecond) }
-	add := func(id, severity, cause, location string, from, to int, body IncidentBody) {
+	add := func(id, severity, cause, location string, from, to int, body any) {
 		r := record.Incident{ID: id, Begin: at(from), Updated: at(to), Cause: cause, Severity: severity, Location: location, Body: encode(body)}
 		if to > from {
 			r.End = at(to)
@@ -64,8 +64,15 @@ func TestPastHealth(t *testing.T) {
 	add("i1", "critical", "loss", "tor6:Ethernet8", -5000, -4000, IncidentBody{Nodes: []string{"tor6", "leaf6", "h12"}})
 	add("i2", "warning", "incast", "tor2:Ethernet0", -4500, -4400, IncidentBody{Nodes: []string{"tor2", "leaf6"}})
 	add("i3", "notice", "contention", "spine0", -5000, -4000, IncidentBody{Nodes: []string{"spine0"}})
-	add("i4", "critical", "loop", "leaf5", -4450, -4420, IncidentBody{Nodes: []string{"leaf5"}, MergedInto: "i1"})
+	add("i4", "critical", "loop", "leaf5", -4450, -4420, StoredIncident{IncidentBody: IncidentBody{Nodes: []string{"leaf5"}}, MergedInto: "i1"})
 	add("i5", "critical", "blackhole", "leaf2", -1000, -1000, IncidentBody{Nodes: []string{"leaf2"}}) // open
+	for i := range k.batch.Incidents {
+		r := &k.batch.Incidents[i]
+		d, err := newIncidentDetail(r)
+		if want := map[string]string{"i4": "i1"}[r.ID]; err != nil || NewIncident(r).MergedInto != want || d.MergedInto != want {
+			t.Errorf("%s was merged into %q, in detail %q, %v; want %q", r.ID, NewIncident(r).MergedInto, d.MergedInto, err, want)
+		}
+	}
 	type healths map[string]string
 	for when, want := range map[int]healths{
 		-5001: {},

@@ -71,6 +71,9 @@ func calls(k *fake) []call {
 		{"list-flows", "GET", "/flows", "", 200},
 		{"list-flow-groups", "GET", "/flow-groups?group_by=port&steps=60&filter=udp&last=90s", "", 200},
 		{"list-flow-groups", "GET", "/flow-groups?group_by=colour", "", 422},
+		{"list-jobs", "GET", "/jobs?last=90s", "", 200},
+		{"list-jobs", "GET", "/jobs?last=soon", "", 422},
+		{"get-job", "GET", "/jobs/none?last=90s", "", 404},
 		{"list-flow-groups", "GET", "/flow-groups?filter=flow.colour", "", 422},
 		{
 			"list-flows", "GET", "/flows?sort=lost&limit=2&last=90s&filter=" + url.QueryEscape("udp && flow.bytes > 1KB"),
@@ -86,6 +89,10 @@ func calls(k *fake) []call {
 		{"get-flow", "GET", "/flows/" + url.PathEscape("tcp 9.9.9.9:1 > 8.8.8.8:2"), "", 200},
 		{"get-flow", "GET", "/flows/nonsense", "", 422},
 		{"get-flow", "GET", "/flows/-", "", 422},
+		{"list-routes", "GET", "/routes", "", 200},
+		{"list-routes", "GET", "/routes?switch=tor0&drift=true&limit=3", "", 200},
+		{"list-routes", "GET", "/routes?switch=h0", "", 404},
+		{"list-routes", "GET", "/routes?limit=0", "", 422},
 		{"list-flow-findings", "GET", "/flow-findings", "", 200},
 		{"list-flow-findings", "GET", "/flow-findings?last=1s", "", 200},
 		{"list-flow-findings", "GET", "/flow-findings?last=never", "", 422},
@@ -207,7 +214,7 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	called := map[string]bool{"get-events": true} // TestEvents does
+	called := map[string]bool{"get-events": true, "get-job": true} // TestEvents and TestJobs do
 	for _, c := range calls(k) {
 		op := ops[c.id]
 		if op == nil {
@@ -310,7 +317,7 @@ func TestOperationalRoutes(t *testing.T) {
 // TestMissingBackends: without a backend its routes return 404 or 501.
 func TestMissingBackends(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) {
-		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser, d.FlowAnalyses = nil, nil, nil, nil, nil, nil
+		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser, d.FlowAnalyses, d.Routes = nil, nil, nil, nil, nil, nil, nil
 		d.Handling = nil
 	})
 	for _, c := range []call{
@@ -322,6 +329,7 @@ func TestMissingBackends(t *testing.T) {
 		{"", "GET", "/marks", "", 501},
 		{"", "GET", "/counters", "", 501},
 		{"", "GET", "/flow-findings", "", 501},
+		{"", "GET", "/routes", "", 501},
 		{"", "GET", "/incidents/inc-0", "", 200},
 		{"", "POST", "/incidents/inc-0/actions", `{"kind":"ack"}`, 501},
 		{"", "POST", "/slow-flows", `{"flow":"udp 10.0.0.2:1 > 10.0.0.3:2"}`, 501},

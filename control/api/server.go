@@ -32,6 +32,7 @@ type Deps struct {
 	CounterAdmin CounterAdmin
 	Diagnoser    Diagnoser
 	FlowAnalyses FlowAnalyses
+	Routes       RouteMonitor
 	Memory       KeyedMemory
 	Lab          Lab
 	Handling     *handling.Book // what operators do about incidents
@@ -152,8 +153,8 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.verifyRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes,
-		s.flowFindingRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.verifyRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes, s.jobRoutes,
+		s.flowFindingRoutes, s.routeRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {
 		add()

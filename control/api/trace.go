@@ -66,10 +66,13 @@ type TraceHop struct {
 	Switch  string       `json:"switch"`
 	In      model.PortID `json:"in_port,omitempty" doc:"Ingress port; absent if unknown"`
 	Out     model.PortID `json:"out_port,omitempty" doc:"Egress port; absent if unknown"`
-	TTL     uint8        `json:"ttl"`
-	DSCP    uint8        `json:"dscp"`
-	ECN     uint8        `json:"ecn"`
-	Depth   uint8        `json:"ip_headers" doc:"Number of IP headers; more than one inside a tunnel"`
+	// Names of these ports.
+	InInterface  string `json:"in_interface,omitempty" doc:"Interface name of the ingress port, e.g. Ethernet8"`
+	OutInterface string `json:"out_interface,omitempty" doc:"Interface name of the egress port"`
+	TTL          uint8  `json:"ttl"`
+	DSCP         uint8  `json:"dscp"`
+	ECN          uint8  `json:"ecn"`
+	Depth        uint8  `json:"ip_headers" doc:"Number of IP headers; more than one inside a tunnel"`
 }
 
 func (s *Server) newTraceSummary(r *record.Trace) TraceSummary {
@@ -106,6 +109,7 @@ func (s *Server) newTrace(r *record.Trace) Trace {
 		hop := TraceHop{
 			Time: h.Time, Switch: h.Switch, In: h.In, Out: h.Out, TTL: h.TTL, DSCP: h.DSCP, ECN: h.ECN, Depth: h.Depth,
 		}
+		hop.InInterface, hop.OutInterface = s.interfaceName(h.Switch, h.In), s.interfaceName(h.Switch, h.Out)
 		if i > 0 {
 			hop.SinceNs = int64(h.Time.Sub(r.Hops[i-1].Time))
 		}
@@ -115,6 +119,16 @@ func (s *Server) newTrace(r *record.Trace) Trace {
 		t.Layers = newTraceLayers(r.Frame)
 	}
 	return t
+}
+
+// interfaceName returns the name of a switch's port; empty if the fabric has none.
+func (s *Server) interfaceName(node string, port model.PortID) string {
+	f := s.deps.Live.Fabric()
+	id, known := f.ByName(node)
+	if !known || port == 0 || int(port) > len(f.Node(id).Ports) {
+		return ""
+	}
+	return f.Port(model.Port{Node: id, Port: port}).Name
 }
 
 func newTraceLayers(frame []byte) (list []TraceLayer) {

@@ -32,6 +32,11 @@ func (c *Client) Sources(ctx context.Context) (api.SourceList, error) {
 	return callJSON[api.SourceList](ctx, c, "GET", "/sources", nil, nil)
 }
 
+// Routes lists the routes of switches.
+func (c *Client) Routes(ctx context.Context, q api.RoutesQuery) (api.RouteList, error) {
+	return callJSON[api.RouteList](ctx, c, "GET", "/routes", queryParams(q), nil)
+}
+
 // Incidents lists incidents, newest first.
 func (c *Client) Incidents(ctx context.Context, q api.IncidentsQuery) (api.Page[api.Incident], error) {
 	return callJSON[api.Page[api.Incident]](ctx, c, "GET", "/incidents", queryParams(q), nil)
@@ -76,6 +81,16 @@ func (c *Client) Flows(ctx context.Context, q api.FlowsQuery) (api.FlowPage, err
 // FlowGroups lists groups of flows of a time range, the largest first.
 func (c *Client) FlowGroups(ctx context.Context, q api.FlowGroupsQuery) (api.FlowGroups, error) {
 	return callJSON[api.FlowGroups](ctx, c, "GET", "/flow-groups", queryParams(q), nil)
+}
+
+// Jobs lists the jobs of a range, without their cells and flows.
+func (c *Client) Jobs(ctx context.Context, r api.Range) (api.JobList, error) {
+	return callJSON[api.JobList](ctx, c, "GET", "/jobs", queryParams(r), nil)
+}
+
+// Job returns one job of a range.
+func (c *Client) Job(ctx context.Context, name string, r api.Range) (api.JobDetail, error) {
+	return callJSON[api.JobDetail](ctx, c, "GET", "/jobs/"+url.PathEscape(name), queryParams(r), nil)
 }
 
 // Flow returns all records of one flow in a time range.

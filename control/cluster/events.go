@@ -4,6 +4,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -15,6 +16,10 @@ const (
 	slotEvent
 	countersEvent
 	lostEvent
+	readingEvent
+	sampleEvent
+	flowRecordEvent
+	noOutPortsEvent // the first of every batch, where some mirrors lack the out port
 	tickEvent
 	flushEvent
 	numEventKinds
@@ -30,6 +35,10 @@ type event struct {
 	slot     uint64   // its number in the run
 	lost     []uint32 // partitions that did not get the slot
 	counters []control.PortCounters
+
+	reading    *portstat.Reading
+	sample     *portstat.Sample
+	flowRecord *portstat.FlowRecord
 }
 
 func (e *event) code(c *fieldcodec.Coder) {
@@ -46,6 +55,7 @@ func (e *event) code(c *fieldcodec.Coder) {
 		fieldcodec.Slice(c, &e.counters, func(p *control.PortCounters) {
 			p.Port.Code(c)
 			fieldcodec.Signed(c, &p.At)
+			c.Uint64(&p.Packets)
 			c.Uint64(&p.Bytes)
 			c.Uint64(&p.Discards)
 			fieldcodec.Signed(c, &p.Paused)
@@ -53,7 +63,22 @@ func (e *event) code(c *fieldcodec.Coder) {
 	case lostEvent:
 		fieldcodec.Unsigned(c, &e.list)
 		c.Bool(&e.any)
-	case tickEvent, flushEvent:
+	case readingEvent:
+		if c.Reading() {
+			e.reading = new(portstat.Reading)
+		}
+		e.reading.Code(c)
+	case sampleEvent:
+		if c.Reading() {
+			e.sample = new(portstat.Sample)
+		}
+		e.sample.Code(c)
+	case flowRecordEvent:
+		if c.Reading() {
+			e.flowRecord = new(portstat.FlowRecord)
+		}
+		e.flowRecord.Code(c)
+	case noOutPortsEvent, tickEvent, flushEvent:
 	default:
 		c.Fail("event of kind %d, want less than %d", e.kind, numEventKinds)
 	}

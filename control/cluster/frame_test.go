@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
@@ -49,7 +50,11 @@ func FuzzEvent(f *testing.F) {
 	for _, e := range []event{
 		{kind: reportEvent, now: 5, list: 3, data: []byte("report")},
 		{kind: slotEvent, slot: 9, lost: []uint32{1, 2}},
-		{kind: countersEvent, counters: []control.PortCounters{{At: 1, Bytes: 2, Discards: 3, Paused: 4}}},
+		{kind: countersEvent, counters: []control.PortCounters{{At: 1, Packets: 5, Bytes: 2, Discards: 3, Paused: 4}}},
+		{kind: readingEvent, reading: &portstat.Reading{To: 1}},
+		{kind: sampleEvent, sample: &portstat.Sample{At: 2}},
+		{kind: flowRecordEvent, flowRecord: &portstat.FlowRecord{To: 3}},
+		{kind: noOutPortsEvent},
 		{kind: tickEvent, now: -1},
 	} {
 		c := fieldcodec.NewWriter(nil)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -47,9 +49,20 @@ func (m *memoryMarks) Get(_ context.Context, name string) ([]byte, error) {
 	return m.values[name], nil
 }
 
-func config(t *testing.T) serve.Config {
+// input is a recording.
+type input struct {
+	path, topology string
+	keepFlows      int // of a slot; 0: the default
+}
+
+var shipped = input{path: recording + "reports.pcapng", topology: recording + "reports.topology.yaml"}
+
+func (in *input) config(t *testing.T) serve.Config {
 	cfg := serve.DefaultConfig()
-	cfg.Topology = recording + "reports.topology.yaml"
+	cfg.Topology = in.topology
+	if in.keepFlows > 0 {
+		cfg.Controller.KeepFlows = in.keepFlows
+	}
 	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +80,22 @@ func openStore(t *testing.T) *embedded.Store {
 	return s
 }
 
-func openRecording(t *testing.T, cfg *serve.Config) *capture.Reader {
-	in, err := capture.Open(cfg.Ports(), capture.Input{Path: recording + "reports.pcapng"})
+func (in *input) open(t *testing.T, cfg *serve.Config) *capture.Reader {
+	r, err := capture.Open(cfg.Ports(), capture.Input{Path: in.path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { in.Close() })
-	return in
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// kinds are those of its reports.
+func (in *input) kinds(t *testing.T, cfg *serve.Config) map[source.Kind]uint64 {
+	s, err := capture.Summarize(cfg.Ports(), capture.Input{Path: in.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Kinds
 }
 
 // contents is all that a store has, as text, in a fixed order.
@@ -107,14 +129,14 @@ func add[T any](t *testing.T, all map[string][]string, kind string, query func(c
 	}
 }
 
-func alone(t *testing.T) map[string][]string {
-	cfg, s := config(t), openStore(t)
-	r, err := serve.NewReplay(t.Context(), cfg, nil, s)
+func (in *input) alone(t *testing.T) map[string][]string {
+	cfg, s := in.config(t), openStore(t)
+	r, err := serve.NewReplay(t.Context(), cfg, in.kinds(t, &cfg), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Run(t.Context(), openRecording(t, &cfg)); err != nil {
+	if _, err := r.Run(t.Context(), in.open(t, &cfg)); err != nil {
 		t.Fatal(err)
 	}
 	return contents(t, s)
@@ -123,27 +145,76 @@ func alone(t *testing.T) map[string][]string {
 // TestClusterFindsTheSame replays a recording alone and through decoder, analyzers and
 // leader, which are stopped at random and replaced: what is stored is the same.
 func TestClusterFindsTheSame(t *testing.T) {
-	want := alone(t)
+	want := shipped.alone(t)
 	if len(want["incidents"]) != 3 || len(want["flows"]) < 100 {
 		t.Fatalf("%d incidents and %d flows alone; want 3, and many", len(want["incidents"]), len(want["flows"]))
 	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			got := throughCluster(t, seed)
-			for kind := range want {
-				if diff := cmp.Diff(want[kind], got[kind]); diff != "" {
-					t.Errorf("seed %d: %s: alone (-) and in a cluster (+): %s", seed, kind, diff)
-				}
-			}
+			compare(t, want, throughCluster(t, &shipped, seed))
 		})
 	}
 }
 
+func compare(t *testing.T, alone, cluster map[string][]string) {
+	t.Helper()
+	for kind := range alone {
+		if diff := cmp.Diff(alone[kind], cluster[kind]); diff != "" {
+			t.Errorf("%s: alone (-) and in a cluster (+): %s", kind, diff)
+		}
+	}
+}
+
+// TestClusterTakesAllSources replays recordings of other reports than Weft's own: mirrors
+// by ERSPAN and labels by INT, and what switches on sale export.
+func TestClusterTakesAllSources(t *testing.T) {
+	const sold = "../../examples/incidents/blackhole-commodity/"
+	for name, in := range map[string]input{
+		"ERSPAN and INT": {path: "testdata/erspan.pcapng.gz", topology: shipped.topology},
+		"sFlow":          {path: sold + "reports.pcapng.gz", topology: sold + "reports.topology.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := in.alone(t)
+			if len(want["incidents"]) != 1 {
+				t.Fatalf("%d incidents alone; want 1", len(want["incidents"]))
+			}
+			compare(t, want, throughCluster(t, &in, 0))
+		})
+	}
+}
+
+// TestClusterKeepsLargestFlows: of the flows of a slot, many of which are as large as others,
+// no more are stored than configured, and those that findings refer to.
+func TestClusterKeepsLargestFlows(t *testing.T) {
+	in := shipped
+	in.keepFlows = 10
+	bySlot, all := map[string]int{}, map[string]int{}
+	slot := regexp.MustCompile(`Time:(\S+ \S+)`)
+	for _, f := range throughCluster(t, &in, 0)["flows"] {
+		bySlot[slot.FindString(f)]++
+	}
+	for _, f := range shipped.alone(t)["flows"] {
+		all[slot.FindString(f)]++
+	}
+	kept := 0
+	for at, n := range all {
+		if n > in.keepFlows && bySlot[at] == in.keepFlows {
+			kept++
+		}
+		if bySlot[at] < min(n, in.keepFlows) {
+			t.Errorf("%s: %d of %d flows; want at least %d", at, bySlot[at], n, in.keepFlows)
+		}
+	}
+	if kept < len(all)/3 { // in others packets are lost
+		t.Errorf("%d of %d slots have %d flows; want most", kept, len(all), in.keepFlows)
+	}
+}
+
 // throughCluster replays with members that die as the seed says; 0: none does.
-func throughCluster(t *testing.T, seed uint64) map[string][]string {
+func throughCluster(t *testing.T, in *input, seed uint64) map[string][]string {
 	const partitions = 4
-	cfg := config(t)
-	controller, err := serve.ControllerConfig(&cfg)
+	cfg := in.config(t)
+	controller, err := serve.ControllerConfig(&cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +231,7 @@ func throughCluster(t *testing.T, seed uint64) map[string][]string {
 	st := openStore(t)
 	applied := make(chan uint64, 1<<16)
 	leader := &Leader{
-		Config: controller, Streams: s, Marks: &memoryMarks{}, Store: st, Log: slog.New(slog.DiscardHandler),
+		Config: controller, Streams: s, Marks: &memoryMarks{}, Store: st, Log: slog.New(slog.DiscardHandler), Commit: DefaultCommit,
 		Applied: func(_, batch uint64) { applied <- batch },
 	}
 	analyzers := NewAnalyzers(&controller, s)
@@ -194,26 +265,30 @@ func throughCluster(t *testing.T, seed uint64) map[string][]string {
 		member(analyzers.Work, p, lives())
 	}
 	member(leader.Work, 0, lives())
-	pub := NewPublisher(&controller, s, nil)
-	r, err := serve.NewForwardingReplay(t.Context(), cfg, nil, pub)
+	decoder, err := serve.ControllerConfig(&cfg, in.kinds(t, &cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub := NewPublisher(&decoder, s, nil)
+	r, err := serve.NewForwardingReplay(t.Context(), cfg, in.kinds(t, &cfg), pub)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Run(t.Context(), openRecording(t, &cfg)); err != nil {
+	if _, err := r.Run(t.Context(), in.open(t, &cfg)); err != nil {
 		t.Fatal(err)
 	}
 	if events, parts := pub.Refused(); events+parts > 0 {
 		t.Fatalf("streams refused %d batches of events and %d parts of slots", events, parts)
 	}
 	_, last := pub.Position()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for done := uint64(0); done+1 < last; {
 		select {
 		case done = <-applied:
 		case <-deadline:
 			b, malformed, missing := leader.Counts()
-			t.Fatalf("batch %d of %d is applied after a minute (%d batches, %d malformed, %d results missing)", done, last, b, malformed, missing)
+			t.Fatalf("batch %d of %d is applied after %v (%d batches, %d malformed, %d results missing)", done, last, patience, b, malformed, missing)
 		}
 	}
 	stop()

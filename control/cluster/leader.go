@@ -33,8 +33,8 @@ const (
 	// takes over reads them first, so that traces, queues and counters are those of its
 	// predecessor when it continues.
 	warmUp = 2 * time.Second
-	// commitInterval is how often records are written, by the fabric's clock.
-	commitInterval = 250 * time.Millisecond
+	// DefaultCommit is how often records are written.
+	DefaultCommit = 250 * time.Millisecond
 	// maxRecords is how many records are written together at most.
 	maxRecords = 50_000
 	// storeRetry is how long a leader waits for a store that fails. Input waits in the broker.
@@ -49,6 +49,9 @@ type Leader struct {
 	Marks   Marks
 	Store   core.Store
 	Log     *slog.Logger
+	// Commit is how often records are written, by the fabric's clock. All leaders have the
+	// same: one that takes over looks whether its first records were written before.
+	Commit time.Duration
 	// Applied, if not nil, is called when a batch of events is in the store.
 	Applied func(run, batch uint64)
 
@@ -64,8 +67,8 @@ func (l *Leader) Counts() (batches, malformed, missing uint64) {
 // batchFrame is a batch of events.
 type batchFrame struct {
 	Header
-	body []byte
-	at   stream.Position
+	events []event
+	at     stream.Position
 }
 
 // resultKey is a partition's result of a slot.
@@ -90,7 +93,7 @@ type leaderWork struct {
 	merger     *flowwatch.ResultMerger
 	mark       Mark
 	ahead      bool // of the mark: records are written
-	looked     bool // for records that the predecessor wrote and did not mark
+	looked     bool // for records that are stored and not marked
 	run        uint64
 	now        model.Time
 	committed  int64 // the interval of the last commit
@@ -213,7 +216,7 @@ func (w *leaderWork) take(m stream.Message) {
 	case !done:
 		return
 	case m.Position.Partition == 0:
-		w.queue = append(w.queue, batchFrame{h, bytes.Clone(body), m.Position})
+		w.queue = append(w.queue, batchFrame{h, w.decodeEvents(bytes.Clone(body)), m.Position})
 		return
 	}
 	r := flowwatch.NewPartResult(w.merger.Ports())
@@ -225,19 +228,23 @@ func (w *leaderWork) take(m stream.Message) {
 	w.results[resultKey{h.Run, h.Number, h.Part}] = slotResult{r, m.Position}
 }
 
-// apply applies a batch of events, unless results of its slots have not arrived.
-func (w *leaderWork) apply(f *batchFrame) (done bool, err error) {
-	var events []event
-	c := fieldcodec.NewReader(f.body)
+// decodeEvents decodes a batch, of which events keep parts; one that is malformed is empty.
+func (w *leaderWork) decodeEvents(body []byte) (events []event) {
+	c := fieldcodec.NewReader(body)
 	for c.Err() == nil && len(c.Rest()) > 0 {
-		var e event
-		e.code(c)
-		events = append(events, e)
+		events = append(events, event{})
+		events[len(events)-1].code(c)
 	}
 	if c.Err() != nil {
 		w.malformed.Add(1)
-		events = nil
+		return nil
 	}
+	return events
+}
+
+// apply applies a batch of events, unless results of its slots have not arrived.
+func (w *leaderWork) apply(f *batchFrame) (done bool, err error) {
+	events := f.events
 	for i := range events {
 		if e := &events[i]; e.kind == slotEvent && !w.complete(f.Run, e) {
 			return false, nil
@@ -262,7 +269,7 @@ func (w *leaderWork) apply(f *batchFrame) (done bool, err error) {
 	one.now = w.now
 	w.applied = append(w.applied, one)
 	w.batches.Add(1)
-	if at := int64(w.now) / int64(commitInterval); w.ahead && (at != w.committed || flushed || w.batch.Len() > maxRecords) {
+	if at := int64(w.now) / int64(w.Commit); w.ahead && (at != w.committed || flushed || w.batch.Len() > maxRecords) {
 		w.committed = at
 		return true, w.commit(f.Run, f.Number)
 	}
@@ -272,7 +279,7 @@ func (w *leaderWork) apply(f *batchFrame) (done bool, err error) {
 // continueFromMark ends the warm-up: from here on records are new.
 func (w *leaderWork) continueFromMark() error {
 	w.ahead = true
-	w.committed = int64(w.now) / int64(commitInterval)
+	w.committed = int64(w.now) / int64(w.Commit)
 	return w.controller.Restore(w.mark.State)
 }
 
@@ -297,6 +304,14 @@ func (w *leaderWork) ingest(run uint64, e *event, b *appliedBatch) {
 		w.devices.list = append(w.devices.list, e.counters...)
 	case lostEvent:
 		w.controller.NoteLost(e.now, e.list, e.any)
+	case readingEvent:
+		w.controller.IngestReading(e.now, e.reading)
+	case sampleEvent:
+		w.controller.IngestSample(e.now, e.sample)
+	case flowRecordEvent:
+		w.controller.IngestFlowRecord(e.now, e.flowRecord)
+	case noOutPortsEvent:
+		w.controller.ForgetOutPorts()
 	case tickEvent:
 		w.controller.Tick(e.now)
 	case flushEvent:
@@ -326,6 +341,7 @@ func (w *leaderWork) commit(run, number uint64) error {
 			break
 		}
 		w.Log.Error("write to store failed; input waits in the broker", "error", err)
+		w.looked = false // some kinds of records may be stored
 		select {
 		case <-w.ctx.Done():
 			return w.ctx.Err()
@@ -348,7 +364,7 @@ func (w *leaderWork) commit(run, number uint64) error {
 }
 
 func (w *leaderWork) write() error {
-	if !w.looked { // the first: the predecessor may have written it
+	if !w.looked { // the predecessor, or a write that failed, may have stored some of it
 		if err := dropStored(w.ctx, w.Store, &w.batch); err != nil {
 			return err
 		}

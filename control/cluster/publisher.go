@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -65,6 +66,10 @@ func (p *Publisher) publish(s Stream, key uint64, h Header, unique byte, body []
 
 func (p *Publisher) add(e *event) {
 	c := fieldcodec.NewWriter(p.buffer)
+	if len(p.buffer) == 0 && !p.cfg.Traces.Trace.OutPorts {
+		// In every batch: a leader that takes over begins with any.
+		(&event{kind: noOutPortsEvent, now: e.now}).code(c)
+	}
 	e.code(c)
 	if p.buffer = c.Written(); len(p.buffer) > maxChunk-4096 || e.kind >= tickEvent {
 		p.send()
@@ -111,6 +116,21 @@ func (p *Publisher) Counters(now model.Time, list []control.PortCounters) {
 // Lost is part of control.Forwarder.
 func (p *Publisher) Lost(now model.Time, list dta.ListID, any bool) {
 	p.add(&event{kind: lostEvent, now: now, list: list, any: any})
+}
+
+// Reading is part of control.Forwarder.
+func (p *Publisher) Reading(now model.Time, r *portstat.Reading) {
+	p.add(&event{kind: readingEvent, now: now, reading: r})
+}
+
+// Sample is part of control.Forwarder.
+func (p *Publisher) Sample(now model.Time, s *portstat.Sample) {
+	p.add(&event{kind: sampleEvent, now: now, sample: s})
+}
+
+// FlowRecord is part of control.Forwarder.
+func (p *Publisher) FlowRecord(now model.Time, r *portstat.FlowRecord) {
+	p.add(&event{kind: flowRecordEvent, now: now, flowRecord: r})
 }
 
 // Tick is part of control.Forwarder.

@@ -179,7 +179,7 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 // an analysis.
 func receives(stages []api.Stage) bool {
 	return slices.ContainsFunc(stages, func(s api.Stage) bool {
-		return (s.Name == "translator" || s.Name == "analyzers") && s.Out > 0
+		return (s.Name == "translator" || s.Name == "analyzers" || s.Name == "counters" || s.Name == "routes") && s.Out > 0
 	})
 }
 

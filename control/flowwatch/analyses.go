@@ -32,18 +32,11 @@ type Slot struct {
 	parts []*paths.Map
 	ports *paths.Ports
 
-	remote bool // it was analysed in other processes: listed has its flows
-	listed []listedFlow
-}
-
-// listedFlow is a flow, and the place of its first record.
-type listedFlow struct {
-	Flow
-	place uint32
+	remoteParts []*PartResult // instead of parts, if it was analysed in other processes
 }
 
 // Remote reports whether the slot was analysed in other processes: it has no maps.
-func (s *Slot) Remote() bool { return s.remote }
+func (s *Slot) Remote() bool { return len(s.remoteParts) > 0 }
 
 // Start returns the start of the slot on a clock without offset.
 func (s *Slot) Start() model.Time { return model.Time(s.Index * int64(s.Length)) }
@@ -59,9 +52,11 @@ func (s *Slot) Parts() []*paths.Map { return s.parts }
 
 // Len returns the number of flows.
 func (s *Slot) Len() (n int) {
-	n = len(s.listed)
 	for _, m := range s.parts {
 		n += m.Flows()
+	}
+	for _, p := range s.remoteParts {
+		n += len(p.Flows)
 	}
 	return n
 }
@@ -90,33 +85,37 @@ func FlowOf(m *paths.Map, flow int) Flow {
 }
 
 // Flows iterates over the flows of the slot, in the order of their first records in
-// Decoded. The Flow is valid until the next one.
+// Decoded. The Flow is valid until the next one; of a Remote slot as long as the slot.
 func (s *Slot) Flows() iter.Seq[*Flow] {
+	if s.Remote() {
+		return inOrder(s.remoteParts, func(p *PartResult) int { return len(p.Flows) },
+			func(p *PartResult, i int) uint32 { return p.places[i] }, func(p *PartResult, i int) *Flow { return &p.Flows[i] })
+	}
+	var f Flow
+	return inOrder(s.parts, (*paths.Map).Flows, (*paths.Map).Place, func(m *paths.Map, i int) *Flow {
+		f = FlowOf(m, i)
+		return &f
+	})
+}
+
+// inOrder iterates over the flows of parts in the order of their places, which ascend in
+// each part.
+func inOrder[P any](parts []P, length func(P) int, place func(P, int) uint32, flow func(P, int) *Flow) iter.Seq[*Flow] {
 	return func(yield func(*Flow) bool) {
-		for i := range s.listed {
-			if !yield(&s.listed[i].Flow) {
-				return
-			}
-		}
-		var f Flow
-		next := make([]int, len(s.parts)) // by part: its flow that was not returned yet
+		next := make([]int, len(parts)) // by part: its flow that was not returned yet
 		for {
 			least, at := uint64(math.MaxUint64), -1
-			for i, m := range s.parts {
-				if next[i] < m.Flows() {
-					if place := uint64(m.Place(next[i])); place < least {
+			for i, p := range parts {
+				if next[i] < length(p) {
+					if place := uint64(place(p, next[i])); place < least {
 						least, at = place, i
 					}
 				}
 			}
-			if at < 0 {
+			if at < 0 || !yield(flow(parts[at], next[at])) {
 				return
 			}
-			f = FlowOf(s.parts[at], next[at])
 			next[at]++
-			if !yield(&f) {
-				return
-			}
 		}
 	}
 }

@@ -1,12 +1,9 @@
 package flowwatch
 
 import (
-	"slices"
-
 	"github.com/weft-telemetry/weft/analyze/load"
 	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
-	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -29,6 +26,7 @@ type PartAnalyzer struct {
 	fabric  *topo.Fabric
 	reports [keptSlots]*paths.Reports
 	slots   int
+	result  PartResult
 }
 
 // NewPartAnalyzer makes an analyzer that has seen no slot.
@@ -62,7 +60,7 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 	for i := range s.sets {
 		if s.sets[i].Decoded.Switch < model.NodeID(len(a.fabric.Nodes())) {
 			reports.Add(&s.sets[i].Decoded)
-			records += len(s.sets[i].Records)
+			records += s.sets[i].Flows()
 		}
 	}
 	m := a.part.maps[at]
@@ -73,14 +71,7 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 		if d.Switch >= model.NodeID(len(a.fabric.Nodes())) {
 			continue
 		}
-		highest := highestPorts{a.fabric}.portsOf(d.Switch)
-		r := paths.Records{Places: d.places}
-		for k := range d.Records {
-			one := &d.Records[k]
-			one.In, one.Out = knownPort(one.In, highest), knownPort(one.Out, highest)
-			r.Keys, r.Hashes = append(r.Keys, one.Key), append(r.Hashes, paths.Hash(&one.Key))
-			r.Seen = append(r.Seen, paths.MakeSighting(d.Switch, one))
-		}
+		r := d.columns(highestPorts{a.fabric}.portsOf(d.Switch))
 		m.AddRecords(&d.Decoded, &r, 0)
 	}
 	a.part.find(m, a.ports)
@@ -89,10 +80,14 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 		last = nil
 	}
 	a.part.traffic.List(a.ports, last)
-	r := &PartResult{Index: s.Index, ports: a.ports, WindowEnd: s.WindowEnd, found: a.part.found, Losses: a.part.losses, traffic: &a.part.traffic}
+	r := &a.result
+	*r = PartResult{
+		Index: s.Index, WindowEnd: s.WindowEnd, Losses: a.part.losses,
+		ports: a.ports, found: a.part.found, traffic: &a.part.traffic,
+		Flows: r.Flows[:0], places: r.places[:0], hops: r.hops,
+	}
 	for i := range m.Flows() {
-		f := FlowOf(m, i)
-		r.Flows = append(r.Flows, f)
+		r.Flows = append(r.Flows, FlowOf(m, i))
 		r.places = append(r.places, m.Place(i))
 	}
 	if s.WindowEnd {
@@ -102,68 +97,27 @@ func (a *PartAnalyzer) Observe(s *PartSlot) *PartResult {
 	return r
 }
 
-// PartResult is what one partition found in a slot.
-type PartResult struct {
-	Index     int64
-	WindowEnd bool
-	Flows     []Flow // all of the partition's
-	Losses    []loss.Event
-
-	ports   *paths.Ports
-	places  []uint32 // of Flows; ascending
-	found   *paths.Part
-	traffic *load.HostTraffic
-	links   []*loss.Link
-	groups  []load.GroupLoad
-}
-
-// NewPartResult returns a result to decode into.
-func NewPartResult(p *paths.Ports) *PartResult {
-	return &PartResult{ports: p, found: paths.NewPartResult(p), traffic: &load.HostTraffic{}}
-}
-
-// Code codes a result.
-func (r *PartResult) Code(c *fieldcodec.Coder) {
-	c.Int64(&r.Index)
-	c.Bool(&r.WindowEnd)
-	place := uint32(0)
-	i := 0
-	places := r.places
-	fieldcodec.Slice(c, &r.Flows, func(f *Flow) {
-		step := uint32(0)
-		if c.Reading() {
-			f.Key = new(model.FlowKey)
-		} else {
-			step = places[i] - place
-		}
-		fieldcodec.Unsigned(c, &step)
-		if place += step; c.Reading() {
-			r.places = append(r.places, place)
-		}
-		i++
-		f.Key.Code(c)
-		c.Uint64(&f.Packets)
-		c.Uint64(&f.Bytes)
-		c.Bool(&f.Exact)
-		fieldcodec.Slice(c, &f.Hops, func(h *paths.Sighting) {
-			fieldcodec.Unsigned(c, &h.Switch)
-			fieldcodec.Unsigned(c, &h.In)
-			fieldcodec.Unsigned(c, &h.Out)
-			c.Uint64(&h.Packets)
-			c.Uint64(&h.Bytes)
-			c.Bool(&h.Exact)
-		})
-	})
-	fieldcodec.Slice(c, &r.Losses, func(e *loss.Event) { e.Code(c) })
-	r.found.Code(c)
-	r.traffic.Code(c, r.ports)
-	fieldcodec.Slice(c, &r.links, func(l **loss.Link) {
-		if c.Reading() {
-			*l = new(loss.Link)
-		}
-		(*l).Code(c)
-	})
-	fieldcodec.Slice(c, &r.groups, func(g *load.GroupLoad) { g.Code(c) })
+// columns returns the records as columns. Ports that the switch does not have become unknown
+// ones.
+func (d *partSet) columns(highest model.PortID) paths.Records {
+	n := d.Flows()
+	r := paths.Records{Places: d.places, Hashes: make([]uint64, n), Compact: d.Compact}
+	var key model.FlowKey
+	for i := range d.Compact {
+		d.Compact[i].ForgetPortsAbove(highest)
+		d.Compact[i].PutKey(&key)
+		r.Hashes[i] = paths.Hash(&key)
+	}
+	if len(d.Compact) > 0 {
+		return r
+	}
+	r.Compact, r.Keys, r.Seen = nil, make([]model.FlowKey, n), make([]paths.Sighting, n)
+	for i := range d.Records {
+		one := &d.Records[i]
+		one.In, one.Out = knownPort(one.In, highest), knownPort(one.Out, highest)
+		r.Keys[i], r.Hashes[i], r.Seen[i] = one.Key, paths.Hash(&one.Key), paths.MakeSighting(d.Switch, one)
+	}
+	return r
 }
 
 // ResultMerger makes slots of the results of all partitions, as a Watch does in one process.
@@ -192,19 +146,16 @@ func (m *ResultMerger) Ports() *paths.Ports { return m.ports }
 // Merge makes a slot of the results of its partitions, at least one. Results that were lost
 // are not among them.
 func (m *ResultMerger) Merge(parts []*PartResult) *Slot {
-	s := &Slot{Index: parts[0].Index, Length: m.cfg.Slot, WindowEnd: parts[0].WindowEnd, remote: true}
+	s := &Slot{Index: parts[0].Index, Length: m.cfg.Slot, WindowEnd: parts[0].WindowEnd}
+	s.remoteParts = parts
 	var found []*paths.Part
 	var traffic []*load.HostTraffic
 	var links [][]*loss.Link
 	for _, p := range parts {
 		found, traffic = append(found, p.found), append(traffic, p.traffic)
 		s.Losses = append(s.Losses, p.Losses...)
-		for i := range p.Flows {
-			s.listed = append(s.listed, listedFlow{p.Flows[i], p.places[i]})
-		}
 		links, m.groups = append(links, p.links), append(m.groups, p.groups)
 	}
-	slices.SortFunc(s.listed, func(a, b listedFlow) int { return int(int64(a.place) - int64(b.place)) })
 	s.Paths = m.merger.Merge(found...)
 	loss.SortEvents(s.Losses)
 	s.Spikes, s.Rhythms = m.bursts.ObserveParts(traffic...)

@@ -1,10 +1,10 @@
 package flowwatch
 
 import (
+	"math"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
-	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -19,7 +19,7 @@ type PartSlot struct {
 	sets      []partSet
 }
 
-// partSet is a flowset with the records of one partition.
+// partSet is a flowset with the records of one partition, compact or not.
 type partSet struct {
 	flows.Decoded
 	places []uint32 // of its records among all records of the slot; ascending
@@ -47,15 +47,20 @@ func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, b
 	for i := range d.Sets {
 		s.shuffled[i].sort(&d.Sets[i], s.fabric.portsOf(d.Sets[i].Switch), s.parts)
 	}
-	p := PartSlot{Index: d.Index, Length: length, WindowEnd: windowEnd, missing: d.missing, sets: make([]partSet, len(d.Sets))}
+	p := PartSlot{
+		Index: d.Index, Length: length, WindowEnd: windowEnd, missing: d.missing, sets: make([]partSet, len(d.Sets)),
+	}
 	for part := range buffers {
 		first := uint32(0)
 		for i := range d.Sets {
 			p.sets[i].Decoded = d.Sets[i]
 			p.sets[i].Records, p.sets[i].places = nil, p.sets[i].places[:0]
 			r := s.shuffled[i].part(part)
+			p.sets[i].Compact = r.Compact
 			for k, at := range r.Places {
-				p.sets[i].Records = append(p.sets[i].Records, recordOf(&r.Keys[k], &r.Seen[k]))
+				if r.Compact == nil {
+					p.sets[i].Records = append(p.sets[i].Records, r.Record(k))
+				}
 				p.sets[i].places = append(p.sets[i].places, first+at)
 			}
 			first += uint32(d.Sets[i].Flows())
@@ -64,15 +69,6 @@ func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, b
 		p.Code(c)
 		buffers[part] = c.Written()
 	}
-}
-
-// recordOf is the record of a sighting.
-func recordOf(key *model.FlowKey, seen *paths.Sighting) flows.Record {
-	r := flows.Record{Key: *key, Packets: seen.Packets, Bytes: seen.Bytes, In: seen.In, Out: seen.Out}
-	if seen.Exact {
-		r.Grade = flows.Exact
-	}
-	return r
 }
 
 // Code codes a slot.
@@ -90,20 +86,26 @@ func (s *PartSlot) Code(c *fieldcodec.Coder) {
 	})
 	fieldcodec.Slice(c, &s.sets, func(d *partSet) {
 		d.Code(c)
-		i, before := 0, uint32(0)
-		places := d.places
-		fieldcodec.Slice(c, &d.Records, func(r *flows.Record) {
-			step := uint32(0)
-			if !c.Reading() {
-				step = places[i] - before
-			}
-			fieldcodec.Unsigned(c, &step)
-			before += step
-			if c.Reading() {
-				d.places = append(d.places, before)
-			}
-			r.Code(c)
-			i++
-		})
+		flows.CodeCompact(c, &d.Compact)
+		if len(d.Compact) == 0 {
+			flows.CodeRecords(c, &d.Records)
+		}
+		if c.Reading() {
+			d.places = make([]uint32, d.Flows())
+		}
+		codePlaces(c, d.places)
+	})
+}
+
+// codePlaces codes ascending places.
+func codePlaces(c *fieldcodec.Coder, list []uint32) {
+	before := uint32(0)
+	fieldcodec.Column(c, list, math.MaxUint32, func(p *uint32) uint64 {
+		step := *p - before
+		before = *p
+		return uint64(step)
+	}, func(p *uint32, step uint64) {
+		before += uint32(step)
+		*p = before
 	})
 }

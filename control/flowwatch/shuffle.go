@@ -19,20 +19,41 @@ type shuffle struct {
 // sort copies the records of a flowset for a number of partitions. Ports that the switch
 // does not have become unknown ones.
 func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
-	n := d.Flows()
+	s.hash(d)
+	s.count(partitions)
 	c := &s.columns
-	c.Keys, c.Hashes, c.Places, c.Seen = resized(c.Keys, n), resized(c.Hashes, n), resized(c.Places, n), resized(c.Seen, n)
-	s.hashes = resized(s.hashes, n)
-	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
-	clear(s.starts)
+	c.Keys, c.Seen, c.Compact = resized(c.Keys, len(d.Records)), resized(c.Seen, len(d.Records)), resized(c.Compact, len(d.Compact))
+	for i := range d.Compact { // instead of d.Records
+		at := s.place(i, partitions)
+		c.Compact[at] = d.Compact[i]
+		c.Compact[at].ForgetPortsAbove(ports)
+	}
+	for i := range d.Records {
+		r, at := &d.Records[i], s.place(i, partitions)
+		c.Keys[at], c.Seen[at] = r.Key, paths.MakeSighting(d.Switch, r)
+		c.Seen[at].In, c.Seen[at].Out = knownPort(r.In, ports), knownPort(r.Out, ports)
+	}
+}
+
+// hash computes the hashes of all records.
+func (s *shuffle) hash(d *flows.Decoded) {
+	s.hashes = resized(s.hashes, d.Flows())
 	for i := range d.Records {
 		s.hashes[i] = paths.Hash(&d.Records[i].Key)
 	}
 	var key model.FlowKey
-	for i := range d.Compact { // instead of d.Records
+	for i := range d.Compact {
 		d.Compact[i].PutKey(&key)
 		s.hashes[i] = paths.Hash(&key)
 	}
+}
+
+// count counts the records of each partition by their hashes.
+func (s *shuffle) count(partitions int) {
+	n := len(s.hashes)
+	s.columns.Hashes, s.columns.Places = resized(s.columns.Hashes, n), resized(s.columns.Places, n)
+	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
+	clear(s.starts)
 	for _, h := range s.hashes {
 		s.starts[partOf(h, partitions)+1]++
 	}
@@ -40,25 +61,16 @@ func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
 		s.starts[p+1] += s.starts[p]
 	}
 	copy(s.next, s.starts)
-	for i, h := range s.hashes {
-		p := partOf(h, partitions)
-		at := s.next[p]
-		s.next[p]++
-		c.Hashes[at], c.Places[at] = h, uint32(i)
-		if d.Compact != nil {
-			r := &d.Compact[i]
-			r.PutKey(&c.Keys[at])
-			in, out := r.Ports()
-			c.Seen[at] = paths.Sighting{
-				Packets: r.Packets(), Bytes: r.Bytes(), Switch: d.Switch,
-				In: knownPort(in, ports), Out: knownPort(out, ports), Exact: true,
-			}
-			continue
-		}
-		r := &d.Records[i]
-		c.Keys[at], c.Seen[at] = r.Key, paths.MakeSighting(d.Switch, r)
-		c.Seen[at].In, c.Seen[at].Out = knownPort(r.In, ports), knownPort(r.Out, ports)
-	}
+}
+
+// place returns where a record goes among those of all partitions.
+func (s *shuffle) place(i, partitions int) uint32 {
+	h := s.hashes[i]
+	p := partOf(h, partitions)
+	at := s.next[p]
+	s.next[p]++
+	s.columns.Hashes[at], s.columns.Places[at] = h, uint32(i)
+	return at
 }
 
 // partOf returns the partition of a flow by the upper bits of its hash: tables of flows
@@ -69,7 +81,13 @@ func partOf(hash uint64, partitions int) int { return int(hash >> 32 * uint64(pa
 func (s *shuffle) part(p int) paths.Records {
 	from, to := s.starts[p], s.starts[p+1]
 	c := &s.columns
-	return paths.Records{Keys: c.Keys[from:to], Hashes: c.Hashes[from:to], Places: c.Places[from:to], Seen: c.Seen[from:to]}
+	r := paths.Records{Hashes: c.Hashes[from:to], Places: c.Places[from:to]}
+	if len(c.Compact) > 0 {
+		r.Compact = c.Compact[from:to]
+	} else {
+		r.Keys, r.Seen = c.Keys[from:to], c.Seen[from:to]
+	}
+	return r
 }
 
 // len returns the number of records of a partition.

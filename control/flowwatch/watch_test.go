@@ -33,6 +33,7 @@ type lab struct {
 	watch *Watch
 	slots []*Slot
 	found []time.Duration // when the watch gave out each slot, by the run's clock
+	each  func(*Slot)     // gets every slot, if it is set
 }
 
 const ms = time.Millisecond
@@ -40,13 +41,25 @@ const ms = time.Millisecond
 // newLab makes a fat-tree of k=4. Every host sends a packet of 1000 bytes every
 // half millisecond to three others.
 func newLab(t testing.TB, seed uint64, deploy func(topo.Node) bool) *lab {
+	sizing, err := flowset.Plan(400, 0.999, flowset.Single)
+	check(t, err)
+	return newSizedLab(t, seed, &sizing, deploy)
+}
+
+// newSizedLab is newLab with flowsets of a size.
+func newSizedLab(t testing.TB, seed uint64, sizing *flowset.Sizing, deploy func(topo.Node) bool) *lab {
+	return newLabOf(t, seed, sim.DefaultConfig(), traffic.Flow{Transport: traffic.UDP, DstPort: 5000}, sizing, deploy)
+}
+
+// newLabOf is newSizedLab with a fabric's settings, and flows like one.
+func newLabOf(t testing.TB, seed uint64, cfg sim.Config, like traffic.Flow, sizing *flowset.Sizing, deploy func(topo.Node) bool) *lab {
 	links := topo.DefaultLinks()
 	links.Host.Rate, links.Fabric.Rate = 10*model.Gbps, 10*model.Gbps
 	f, err := topo.FatTree(4, links)
 	check(t, err)
 	routes, err := topo.NewRoutes(f, topo.RouteConfig{Seed: seed})
 	check(t, err)
-	n, err := sim.New(routes, sim.DefaultConfig())
+	n, err := sim.New(routes, cfg)
 	check(t, err)
 	l := &lab{t: t, net: n}
 	o := truth.Options{Drops: true, MaxDrops: 1 << 20}
@@ -58,14 +71,14 @@ func newLab(t testing.TB, seed uint64, deploy func(topo.Node) bool) *lab {
 	}
 	l.watch, err = New(DefaultConfig(n.Intent()))
 	check(t, err)
-	l.attach(seed, deploy)
+	l.attach(seed, sizing, deploy)
 	var flows []traffic.Flow
 	for i, src := range f.Hosts() {
 		for _, step := range []int{1, 5, 9} {
-			flows = append(flows, traffic.Flow{
-				Src: src, Dst: f.Hosts()[(i+step)%len(f.Hosts())], Start: model.Time(rng.IntN(int(ms / 2))), Stop: model.Time(200 * ms),
-				Rate: 16 * model.Mbps, Transport: traffic.UDP, SrcPort: uint16(1000 + step), DstPort: 5000,
-			})
+			like.Src, like.Dst = src, f.Hosts()[(i+step)%len(f.Hosts())]
+			like.Start, like.Stop = model.Time(rng.IntN(int(ms/2))), model.Time(200*ms)
+			like.Rate, like.SrcPort = 16*model.Mbps, uint16(1000+step)
+			flows = append(flows, like)
 		}
 	}
 	check(t, n.AddFlows(flows))
@@ -73,7 +86,7 @@ func newLab(t testing.TB, seed uint64, deploy func(topo.Node) bool) *lab {
 }
 
 // attach runs flowsets in the switches that are deployed.
-func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
+func (l *lab) attach(seed uint64, sizing *flowset.Sizing, deploy func(topo.Node) bool) {
 	var r dta.Reader
 	var rep dta.Report
 	mgmt, err := simhost.NewManagement(l.net, simhost.DefaultManagementConfig(), func(at model.Time, _ model.NodeID, datagram []byte) {
@@ -84,8 +97,6 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 		l.add(at, l.watch.Tick(at))
 		check(l.t, r.Err())
 	})
-	check(l.t, err)
-	sizing, err := flowset.Plan(400, 0.999, flowset.Single)
 	check(l.t, err)
 	cfg := flowset.DefaultConfig()
 	cfg.IPv4, cfg.IPv6 = flowset.Table{Geometry: sizing.Geometry, Layout: flowset.Layout4}, flowset.Table{}
@@ -107,6 +118,9 @@ func (l *lab) add(at model.Time, slots iter.Seq[*Slot]) {
 	for s := range slots {
 		l.slots = append(l.slots, s)
 		l.found = append(l.found, time.Duration(at))
+		if l.each != nil {
+			l.each(s)
+		}
 	}
 }
 

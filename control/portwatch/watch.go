@@ -48,12 +48,24 @@ type Stats struct {
 	Unsent   uint64 // commands that the fabric refused to send
 }
 
+// tuner says how often ports should label.
+type tuner interface {
+	Step(now model.Time, b *coverage.PortStates, active []model.Port) []coverage.IntervalCommand
+}
+
+func newTuner(cfg coverage.TunerConfig) (tuner, error) {
+	if cfg.Aging {
+		return coverage.NewAgingDatabase(cfg)
+	}
+	return coverage.NewTuner(cfg)
+}
+
 // Watch keeps port states, windows and the tuner. One goroutine uses it.
 type Watch struct {
 	cfg    Config
 	fabric Fabric
 	board  *coverage.PortStates
-	tuner  *coverage.Tuner
+	tuner  tuner
 
 	from    model.Time
 	begun   bool
@@ -77,7 +89,7 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 		return nil, fmt.Errorf("portwatch: %w", err)
 	}
 	if cfg.Tuner != nil {
-		if w.tuner, err = coverage.NewTuner(*cfg.Tuner); err != nil {
+		if w.tuner, err = newTuner(*cfg.Tuner); err != nil {
 			return nil, fmt.Errorf("portwatch: %w", err)
 		}
 	}

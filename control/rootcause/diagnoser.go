@@ -35,7 +35,7 @@ type Config struct {
 	Repoll func(now model.Time, d diagnose.Detection)
 	// OnGraph is called with the graph of a detection before its verdicts are
 	// returned; it may be nil.
-	OnGraph func(ev poll.Event, g *provenance.Graph)
+	OnGraph func(e *provenance.Evidence, g *provenance.Graph)
 	// Clock measures the analysis time; nil does not.
 	Clock func() time.Time
 }
@@ -245,7 +245,7 @@ func (d *Diagnoser) diagnoseRequest(now model.Time, p *pending, end bool) (out [
 		d.stats.Unanswered++
 	}
 	if d.cfg.OnGraph != nil {
-		d.cfg.OnGraph(ev, g)
+		d.cfg.OnGraph(e, g)
 	}
 	times := splitTimes(p, e, g)
 	if d.cfg.Clock != nil {

@@ -107,6 +107,12 @@ var (
 		eos:     "show {route} {address}",
 		cumulus: "sudo vtysh -c 'show {route} {address}'",
 	}
+	bgpPeers = step{
+		text:    "see whether {switch} has all its BGP sessions; weft routes {switch} --drift lists the routes that are not as intended",
+		sonic:   "show ip bgp summary",
+		eos:     "show ip bgp summary",
+		cumulus: "sudo vtysh -c 'show ip bgp summary'",
+	}
 	cycleRoutes = step{
 		text: "compare the route to {address} on {switch} with the intended one", on: eachOfCycle,
 		sonic: routeEntry.sonic, eos: routeEntry.eos, cumulus: routeEntry.cumulus,
@@ -144,7 +150,7 @@ var table = [anomaly.NumCauses][]step{
 		},
 	},
 	anomaly.Loop:       {cycleRoutes, switchDrops, drain},
-	anomaly.WrongRoute: {routeEntry, switchDrops, drain},
+	anomaly.WrongRoute: {routeEntry, bgpPeers, switchDrops, drain},
 	anomaly.Blackhole: {
 		routeEntry,
 		{

@@ -46,6 +46,7 @@ type Config struct {
 		Credentials string
 		Token       string
 		TLSCA       string
+		Metrics     string // address of this member's metrics; empty: none
 	}
 
 	// Sources are the configurations of all report sources.

@@ -10,9 +10,11 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/livestate"
+	"github.com/weft-telemetry/weft/ingest/bmp"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -154,6 +156,7 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg.Traces.Trace.Memory = c.Controller.TraceMemory / 2 / model.Bytes(max(cfg.Traces.Analyzers, 1))
 	cfg.Traces.Memory, cfg.Traces.Judge.MaxFlows = c.Controller.TraceMemory/4, int(c.Controller.TraceMemory/4/judgedSize)
 	cfg.Causes.Memory = c.Controller.DiagnosisMemory
+	cfg.Routes.Settle = c.Sources[bmp.Source.Kind].(*bmp.Config).Settle
 	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.SilentAfter
 	return cfg
 }
@@ -168,6 +171,7 @@ type recordSink struct {
 	reading func(r *portstat.Reading)
 	sample  func(s *portstat.Sample)
 	flow    func(r *portstat.FlowRecord)
+	route   func(u *bgproute.Update)
 }
 
 // decoders convert the reports of other sources to Weft's. DTA has none. The input,
@@ -189,7 +193,7 @@ func (f *fabric) decoders(c *Config, in *socketInput, to recordSink) (map[source
 				mirrored = m.AppendTo(mirrored[:0])
 				to.report(at, f.lists.MirrorList(m), mirrored)
 			},
-			Reading: to.reading, Sample: to.sample, Flow: to.flow,
+			Reading: to.reading, Sample: to.sample, Flow: to.flow, Route: to.route,
 		}
 		if in != nil {
 			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
@@ -35,11 +36,22 @@ func (s *socketInput) Stages() []api.Stage {
 		if st := s.counters.stage(); st.In > 0 {
 			stages = append(stages, st)
 		}
+		if st := routeStage(s.core.Controller.RouteStats()); st.In > 0 {
+			stages = append(stages, st)
+		}
 	}
 	if s.recorder != nil {
 		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
 	return stages
+}
+
+// routeStage accounts for BGP routes.
+func routeStage(st routeview.Stats) api.Stage {
+	return api.Stage{
+		Name: "routes", Title: "BGP routes of switches", Unit: "updates", In: st.Updates, Out: st.Updates - st.Refused,
+		Losses: []api.StageLoss{{Reason: "too many", About: "routes beyond the bound; their switch is not judged", Count: st.Refused}},
+	}
 }
 
 // NoData is part of core.GuidingInput.

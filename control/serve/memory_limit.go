@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/flowfindings"
@@ -48,6 +49,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"postcards of flows", "dta.postcard_memory", model.Bytes(f.keyed.Cards.Size()), "older packets' postcards are overwritten: they are not found", true},
 		{"stream of INT and ERSPAN reports", "", model.Bytes(stream.Partitions) * stream.BufferSize, "the newest report is shed", false},
 		{"queue of counters and packet samples", "", c.counterMemory(), "the newest record is shed", false},
+		{"BGP routes of switches", "bmp.listen", c.routeMemory(), "a switch's further routes are refused, and it is not judged", false},
 		{"flowsets: assembled, waiting for their slot, decoded", "controller.flow_memory", c.Controller.FlowMemory, "the switch that holds most loses its oldest flowset", false},
 		{"records of a slot and of the one before, until they are reduced", "controller.flow_memory", recordMemory(c.Controller.FlowMemory), "those of flowsets that were not decoded are not made", false},
 		{"flows that are followed from slot to slot", "controller.max_flows", model.Bytes(f.maxFlows(c)) * trackedSize, "further flows are counted, not followed", false},
@@ -79,6 +81,16 @@ func (c *Config) counterMemory() model.Bytes {
 	for _, src := range sources.All() {
 		if src.HasCounters && c.Sources[src.Kind].Address() != "" {
 			return counterQueueMemory
+		}
+	}
+	return 0
+}
+
+// routeMemory is that of routes, if their source is enabled.
+func (c *Config) routeMemory() model.Bytes {
+	for _, src := range sources.All() {
+		if src.HasRoutes && c.Sources[src.Kind].Address() != "" {
+			return model.Bytes(routeview.DefaultConfig().MaxRoutes) * routeview.RouteMemory
 		}
 	}
 	return 0

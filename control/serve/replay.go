@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -59,9 +60,7 @@ func newReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 	if r.fabric, err = readFabric(&cfg); err != nil {
 		return nil, err
 	}
-	for _, src := range sources.All() {
-		r.fabric.noOutPort = r.fabric.noOutPort || src.NoOutPort && kinds[src.Kind]+kinds[source.SPAN] > 0
-	}
+	r.fabric.addKinds(kinds)
 	if r.collector, err = core.NewInProcessCollector(r.fabric.memory(), r.fabric.keyed, cfg.Controller.Step); err != nil {
 		return nil, err
 	}
@@ -93,9 +92,17 @@ func newReplay(ctx context.Context, cfg Config, kinds map[source.Kind]uint64, st
 		report:  func(at model.Time, list dta.ListID, data []byte) { r.core.Controller.IngestReport(at, list, data) },
 		reading: func(one *portstat.Reading) { r.core.Controller.IngestReading(max(r.now, r.lastReport), one) },
 		sample:  func(one *portstat.Sample) { r.core.Controller.IngestSample(max(r.now, r.lastReport), one) },
+		route:   func(u *bgproute.Update) { r.core.Controller.IngestRoute(u) },
 		flow:    func(one *portstat.FlowRecord) { r.core.Controller.IngestFlowRecord(max(r.now, r.lastReport), one) },
 	})
 	return r, err
+}
+
+// addKinds adds what reports of a recording lack.
+func (f *fabric) addKinds(kinds map[source.Kind]uint64) {
+	for _, src := range sources.All() {
+		f.noOutPort = f.noOutPort || src.NoOutPort && kinds[src.Kind]+kinds[source.SPAN] > 0
+	}
 }
 
 // Close frees memory.

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 )
 
@@ -15,20 +16,22 @@ import (
 var Roles = []string{"receive", "decode", "analyze", "lead", "api"}
 
 // ControllerConfig reads the topology and returns the configuration of a controller, whose
-// numbers begin with 1.
-func ControllerConfig(cfg *Config) (control.Config, error) {
+// numbers begin with 1. Kinds are those of a recording; nil: there is none.
+func ControllerConfig(cfg *Config, kinds map[source.Kind]uint64) (control.Config, error) {
 	f, err := readFabric(cfg)
 	if err != nil {
 		return control.Config{}, err
 	}
+	f.addKinds(kinds)
 	return f.controllerConfig(cfg, core.LastIDs{}), nil
 }
 
-// CheckForward returns an error if sources are enabled whose reports cannot be forwarded.
-func (c *Config) CheckForward() error {
+// checkForwarded returns an error for a source whose reports a process that only decodes does not
+// forward: routes, whose state the leader would have to take over.
+func checkForwarded(c *Config, to control.Forwarder) error {
 	for _, src := range sources.All() {
-		if src.Kind != sources.DTA.Kind && c.Sources[src.Kind].Address() != "" {
-			return bad(string(src.Kind), "enabled in a process that decodes for others; want dta alone, reports of other sources are analysed where they are received")
+		if to != nil && src.HasRoutes && c.Sources[src.Kind].Address() != "" {
+			return bad(string(src.Kind)+".listen", "%s, want none: a process that only decodes does not forward routes", c.Sources[src.Kind].Address())
 		}
 	}
 	return nil

@@ -66,6 +66,7 @@ var serviceSettings = []Setting{
 	{Key: "stream.credentials", About: "file with the JWT and key of a NATS user; empty: none", at: func(c *Config) any { return &c.Stream.Credentials }},
 	{Key: "stream.token", About: "token of the NATS servers, an embedded one included; empty: none", secret: true, at: func(c *Config) any { return &c.Stream.Token }},
 	{Key: "stream.tls_ca", About: "PEM file of the NATS servers' CA; empty: the system's", at: func(c *Config) any { return &c.Stream.TLSCA }},
+	{Key: "stream.metrics", About: "address of /metrics and /healthz of this member, without a token, for Prometheus; empty: none", at: func(c *Config) any { return &c.Stream.Metrics }},
 
 	{Key: "record.file", About: "pcapng file that records every received report, for weft replay; empty: none", at: func(c *Config) any { return &c.Record.Path }},
 	{Key: "record.max_size", About: "rotate the file at this size; 0: no limit", at: func(c *Config) any { return &c.Record.MaxSize }},

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -123,6 +124,7 @@ func (s *socketInput) openSources(stream Stream) error {
 	decoders, err := s.fabric.decoders(s.cfg, s, recordSink{
 		report:  func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) },
 		reading: s.counters.addReading, sample: s.counters.addSample, flow: s.counters.addFlow,
+		route: func(u *bgproute.Update) { s.core.Controller.IngestRoute(u) },
 	})
 	if err != nil {
 		return err

@@ -40,6 +40,19 @@ func (f *Partition) rewind() (err error) {
 	return err
 }
 
+// ForgetOutPorts has traces judged without the ports by which packets left: there are
+// mirrors that lack them.
+func (w *Watch) ForgetOutPorts() {
+	for _, f := range w.partitions {
+		f.mu.Lock()
+		f.a.ForgetOutPorts()
+		f.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cfg.Trace.OutPorts = false
+}
+
 // newAnalyzer makes the analyzer of a partition.
 func (w *Watch) newAnalyzer() (*trace.Analyzer, error) {
 	a, err := trace.NewAnalyzer(w.cfg.Trace, w.cfg.Judge, w.cfg.Period, w.cfg.Intent,

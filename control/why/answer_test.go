@@ -91,7 +91,7 @@ func TestFlowCauses(t *testing.T) {
 				Timeline: []api.TimelineEntry{{Text: "its own entry", Flow: &api.FlowRef{Flow: f}}, {Text: "of another", Flow: &api.FlowRef{Flow: other}}},
 			}),
 			incident("i4", "loss", "leaf0:1", api.IncidentBody{Links: []api.PortRef{{Node: "leaf0", Port: out}}}),
-			incident("i5", "incast", "tor1", api.IncidentBody{MergedInto: "i3", Victims: []api.Participant{ref(f)}}),
+			{Incident: api.Incident{ID: "i5", Cause: "incast", Location: "tor1", MergedInto: "i3"}, IncidentBody: api.IncidentBody{Victims: []api.Participant{ref(f)}}},
 		},
 	}
 	a, err := ask(k).Flow(t.Context(), f)
