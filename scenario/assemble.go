@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/weft-telemetry/weft/dataplane/simhost"
@@ -86,7 +87,7 @@ func wrap(at Position, what string, err error) error {
 	return at.Errorf("%s: %s", what, trimPackageNames(err))
 }
 
-func (x *session) buildNetwork(Options) (err error) {
+func (x *session) buildNetwork(o Options) (err error) {
 	if x.routes, err = x.s.IntendedRoutes(); err != nil {
 		return wrap(x.s.fabricPos, "topology", err)
 	}
@@ -95,8 +96,20 @@ func (x *session) buildNetwork(Options) (err error) {
 	if x.net, err = sim.New(x.routes, cfg); err != nil {
 		return wrap(x.s.fabricPos, "fabric", err)
 	}
-	return nil
+	switch {
+	case o.unrecorded: // the rest of the process has work, too
+		return nil
+	case o.Cores == 0 && len(x.routes.Fabric().Nodes()) < parallelNodes:
+		return nil
+	case o.Cores == 0:
+		return x.net.SetCores(min(runtime.GOMAXPROCS(0), sim.MaxCores))
+	}
+	return x.net.SetCores(o.Cores)
 }
+
+// parallelNodes is from how many nodes on several cores are faster than one: below, cores
+// wait for each other for longer than they work.
+const parallelNodes = 1000
 
 // IntendedRoutes computes the routes at the start of a run. The topology's seed of
 // ECMP takes precedence over the scenario's.

@@ -45,14 +45,18 @@ func TestCongestionControlsFromFiles(t *testing.T) {
 // Constants of a file reach the simulator, and what an algorithm needs is set
 // where the file does not say.
 func TestCongestionConstants(t *testing.T) {
-	h, ti, d := congestion.DefaultHPCC(), congestion.DefaultTIMELY(), congestion.DefaultDCTCP()
+	h, ti, d, sw := congestion.DefaultHPCC(), congestion.DefaultTIMELY(), congestion.DefaultDCTCP(), congestion.DefaultSwift()
 	h.Target, h.Stages, h.AI, h.MinRate, h.Fast, h.PerHop, h.Sampled, h.Multi =
 		0.9, 3, 10*model.Mbps, model.Gbps, false, false, true, 2
 	ti.Weight, ti.Beta, ti.Low, ti.High, ti.MinRTT, ti.AI, ti.HAI, ti.MinRate =
 		0.5, 0.4, 10*time.Microsecond, 90*time.Microsecond, 5*time.Microsecond, model.Mbps, 2*model.Mbps, 3*model.Mbps
 	d.Gain, d.AI, d.MinRate = 0.5, model.Mbps, 2*model.Mbps
+	sw.Target, sw.PerHop, sw.AI, sw.Beta, sw.MaxCut = 9*time.Microsecond, 2*time.Microsecond, 0.5, 0.4, 0.3
+	sw.FlowRange, sw.MinFlow, sw.MaxFlow, sw.MinWindow = 50*time.Microsecond, 0.2, 50, 0.01
 	for text, want := range map[string]congestion.Params{
-		"hpcc": congestion.DefaultHPCC(), "timely": congestion.DefaultTIMELY(), "dctcp": congestion.DefaultDCTCP(),
+		"hpcc": congestion.DefaultHPCC(), "timely": congestion.DefaultTIMELY(), "dctcp": congestion.DefaultDCTCP(), "swift": congestion.DefaultSwift(),
+		"{algorithm: swift, target: 9us, per-hop: 2us, ai: 0.5, beta: 0.4, max-cut: 0.3, flow-range: 50us, min-flow: 0.2, " +
+			"max-flow: 50, min-window: 0.01}": sw,
 		"DCQCN": congestion.PaperDCQCN(), "{algorithm: dcqcn, preset: hpcc}": congestion.HPCCSimDCQCN(),
 		"{algorithm: hpcc, target-utilization: 0.9, stages: 3, ai: 10Mb/s, min-rate: 1Gb/s, fast-react: off, " +
 			"multi-rate: off, sampled: on, int-multi: 2}": h,

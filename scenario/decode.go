@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/collective"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
@@ -85,6 +86,10 @@ func decode(v tree.Value, into any, what string) error {
 				err = traffic.ParseTransport(s)
 			return err
 		})
+	case *collective.Op:
+		return scalar(v, what, strings.Join(collective.OpNames(), ", "), func(s string) error { return p.UnmarshalText([]byte(s)) })
+	case *collective.Algorithm:
+		return scalar(v, what, strings.Join(collective.AlgorithmNames(), ", "), func(s string) error { return p.UnmarshalText([]byte(s)) })
 	case *model.Priority:
 		return scalar(v, what, "0 to 7", func(s string) error {
 			n, err := strconv.ParseUint(s, 10, 8)

@@ -50,6 +50,12 @@ type fabricSpec struct {
 	RTO         time.Duration `yaml:"rto"`
 	TCPRTO      time.Duration `yaml:"tcp-rto"` // minimum timeout of TCP
 	Ideal       string        `yaml:"ideal"`
+
+	LoadBalancing  string        `yaml:"load-balancing"`
+	Retransmission string        `yaml:"retransmission"`
+	ReorderWindow  int           `yaml:"reorder-window"` // packets
+	ReorderTime    time.Duration `yaml:"reorder-time"`
+	Trimming       bool          `yaml:"trimming"`
 }
 
 func defaultFabric() fabricSpec {
@@ -62,6 +68,8 @@ func defaultFabric() fabricSpec {
 		Congestion: congestionSpec{c.Congestion}, CNPInterval: c.CNPInterval, Pacing: c.RateBound,
 		Window: "off", WindowScale: c.VarWindow, AckEvery: model.Bytes(c.AckPerBytes), AckUnpaused: c.AckControl,
 		NackGap: c.NackGap, RTO: c.RTO, TCPRTO: c.TCPMinRTO, Ideal: "exact",
+		LoadBalancing: c.LoadBalancing.String(), Retransmission: "go-back-n",
+		ReorderWindow: int(c.ReorderWindow), ReorderTime: c.ReorderTime, Trimming: c.Trimming,
 	}
 	for p := range uint8(8) {
 		if c.Lossless>>p&1 != 0 {
@@ -80,7 +88,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		NoPFC: !f.PFC, PauseTime: time.Duration(f.PauseTime), ECN: f.ECN.list,
 		Congestion: f.Congestion.params, CNPInterval: f.CNPInterval, RateBound: f.Pacing,
 		VarWindow: f.WindowScale, AckPerBytes: int64(f.AckEvery), AckControl: f.AckUnpaused, NackGap: f.NackGap, RTO: f.RTO,
-		TCPMinRTO: f.TCPRTO,
+		TCPMinRTO: f.TCPRTO, ReorderWindow: clampInt32(model.Bytes(f.ReorderWindow)), ReorderTime: f.ReorderTime, Trimming: f.Trimming,
 	}
 	for _, p := range f.Lossless {
 		if p > 7 {
@@ -96,6 +104,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		{"accounting", f.Accounting, "weft", "hpcc", &c.HPCC},
 		{"ecn-at", f.ECNAt, "departure", "arrival", &c.ECNAtEnq},
 		{"ideal", f.Ideal, "exact", "hpcc", &c.HPCCIdeal},
+		{"retransmission", f.Retransmission, "go-back-n", "selective", &c.Selective},
 	} {
 		switch strings.ToLower(w.word) {
 		case w.off:
@@ -104,6 +113,10 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		default:
 			return c, f.errorf(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
 		}
+	}
+	var ok bool
+	if c.LoadBalancing, ok = sim.FindLoadBalancing(strings.ToLower(f.LoadBalancing)); !ok {
+		return c, f.errorf("load-balancing", "load-balancing %q, want ecmp, spray or adaptive", f.LoadBalancing)
 	}
 	switch strings.ToLower(f.Window) {
 	case "off":
@@ -132,7 +145,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 		msg := trimPackageNames(err)
 		for prefix, key := range map[string]string{
 			"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn",
-			"minimum TCP timeout": "tcp-rto",
+			"minimum TCP timeout": "tcp-rto", "trimming": "trimming", "reorder window": "reorder-window", "reorder time": "reorder-time",
 		} {
 			if strings.HasPrefix(msg, prefix) {
 				return f.errorf(key, "%s", msg)

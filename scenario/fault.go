@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -36,8 +37,11 @@ var faultKinds = map[string]func() faultSpec{
 	"bad-table":         func() faultSpec { return &corruptTableSpec{} },
 	"storm":             func() faultSpec { return &stormSpec{Priority: 3} },
 	"slow-receiver":     func() faultSpec { return &slowReceiverSpec{Priority: 3} },
+	"slow-link":         func() faultSpec { return &slowLinkSpec{} },
+	"slow-nic":          func() faultSpec { return &slowNICSpec{} },
 	"straggler":         func() faultSpec { return &stragglerSpec{Factor: 1} },
 	"hash-polarization": func() faultSpec { return &hashPolarizationSpec{} },
+	"wrong-counter":     func() faultSpec { return &wrongCounterSpec{Counter: sim.TxPackets.String()} },
 	"slow-mux":          func() faultSpec { return &slowMuxSpec{} },
 	"wrong-mux":         func() faultSpec { return &misdirectingMuxSpec{} },
 }
@@ -228,6 +232,36 @@ type hashPolarizationSpec struct{ schedule }
 
 func (s *hashPolarizationSpec) fault(*env) (sim.Fault, error) { return sim.HashPolarization{}, nil }
 
+// slowLinkSpec makes a link slower, or longer.
+type slowLinkSpec struct {
+	schedule
+	Port  ref           `yaml:"port"` // either end of the link
+	Rate  model.Rate    `yaml:"rate"`
+	Delay time.Duration `yaml:"delay"`
+}
+
+func (s *slowLinkSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("port", s.Port); err != nil {
+		return nil, err
+	}
+	p, err := e.port(s.Port)
+	return sim.SlowLink{Port: p, Rate: s.Rate, Delay: s.Delay}, err
+}
+
+type slowNICSpec struct {
+	schedule
+	Host ref        `yaml:"host"`
+	Rate model.Rate `yaml:"rate"`
+}
+
+func (s *slowNICSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("host", s.Host); err != nil {
+		return nil, err
+	}
+	h, err := e.host(s.Host)
+	return sim.SlowNIC{Host: h, Rate: s.Rate}, err
+}
+
 // stragglerSpec slows the computations of a host.
 type stragglerSpec struct {
 	schedule
@@ -242,4 +276,34 @@ func (s *stragglerSpec) fault(e *env) (sim.Fault, error) {
 	}
 	h, err := e.host(s.Host)
 	return sim.Straggler{Host: h, Factor: s.Factor, Delay: s.Delay}, err
+}
+
+// wrongCounterSpec has a counter count more or less than passed.
+type wrongCounterSpec struct {
+	schedule
+	Port    ref     `yaml:"port"`
+	Switch  ref     `yaml:"switch"` // of a flowset
+	Counter string  `yaml:"counter"`
+	Factor  float64 `yaml:"factor"`
+}
+
+func (s *wrongCounterSpec) fault(e *env) (sim.Fault, error) {
+	counter, ok := sim.CounterNamed(s.Counter)
+	if !ok {
+		return nil, s.errorf("counter", "counter %q, want one of %s", s.Counter, strings.Join(sim.CounterNames(), ", "))
+	}
+	f := sim.Miscount{Counter: counter, Factor: s.Factor}
+	var err error
+	if counter == sim.FlowsetPackets {
+		if err := s.need("switch", s.Switch); err != nil {
+			return nil, err
+		}
+		f.Port.Node, err = e.switchNamed(s.Switch)
+		return f, err
+	}
+	if err := s.need("port", s.Port); err != nil {
+		return nil, err
+	}
+	f.Port, err = e.port(s.Port)
+	return f, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/jsonschema"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/collective"
 	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -56,6 +57,10 @@ func valueSchema(v reflect.Value, in string) *jsonschema.Schema {
 		return withDefault(jsonschema.Scalar("1, 1/2, 1/4, … or 1/1024"), fmt.Sprintf("1/%d", 1<<*p), true)
 	case *traffic.Transport:
 		return withDefault(jsonschema.Words("", "rdma", "tcp", "udp"), *p, true)
+	case *collective.Op:
+		return withDefault(jsonschema.Words("", collective.OpNames()...), *p, true)
+	case *collective.Algorithm:
+		return withDefault(jsonschema.Words("", collective.AlgorithmNames()...), *p, true)
 	case *model.Priority:
 		return withDefault(jsonschema.Number("0 to 7"), int(*p), true)
 	}

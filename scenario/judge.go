@@ -124,6 +124,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	}
 	out["lossless-drops"] = float64(r.LosslessDrops)
 	out["pauses"], out["marked"] = float64(c.Pauses), float64(c.Marked)
+	out["trimmed"], out["reordered"], out["duplicates"] = float64(c.Trimmed), float64(c.Reordered), float64(c.Duplicates)
 	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.recorder.toHosts), float64(x.recorder.byHosts)
 	if t := r.Telemetry; t != nil {
 		out["reports"], out["reports-delivered"], out["reports-lost"] = float64(t.Reports), float64(t.Delivered), float64(t.lost())

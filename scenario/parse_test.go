@@ -73,6 +73,11 @@ func TestFabricSettings(t *testing.T) {
   rto: 0
   tcp-rto: 200ms
   ideal: hpcc
+  load-balancing: adaptive
+  retransmission: selective
+  reorder-window: 512
+  reorder-time: 7us
+  trimming: on
 `)
 	control := congestion.HPCCSimDCQCN()
 	control.HAI, control.ClampTarget = 7*model.Mbps, true
@@ -83,13 +88,14 @@ func TestFabricSettings(t *testing.T) {
 		ECN: []sim.ECNParams{{Rate: 25 * model.Gbps, Kmin: 10 * model.KB, Kmax: 40 * model.KB, Pmax: 0.2}}, ECNAtEnq: true,
 		Congestion: control, Window: true, GlobalWindow: true, VarWindow: true,
 		AckPerBytes: 4000, AckControl: true, NackGap: time.Microsecond, HPCCIdeal: true, TCPMinRTO: 200 * time.Millisecond,
+		LoadBalancing: sim.Adaptive, Selective: true, ReorderWindow: 512, ReorderTime: 7 * time.Microsecond, Trimming: true,
 	}
 	if x := cmp.Diff(want, s.Sim); x != "" {
 		t.Errorf("settings (-want +got):\n%s", x)
 	}
 	// NS3 is for HPCC's configuration files.
-	if n := reflect.TypeFor[sim.Config]().NumField(); n != 33 {
-		t.Errorf("sim.Config has %d fields; want 33: give the new one a key in fabricSpec and a value above", n)
+	if n := reflect.TypeFor[sim.Config]().NumField(); n != 38 {
+		t.Errorf("sim.Config has %d fields; want 38: give the new one a key in fabricSpec and a value above", n)
 	}
 	if s := mustParse(t, ring+"fabric: {ecn: off, congestion-control: none, window: path}\n"); s.Sim.ECN != nil || s.Sim.Congestion != nil || !s.Sim.Window || s.Sim.GlobalWindow {
 		t.Errorf("short forms: %+v; want no ECN, no congestion control, windows of paths", s.Sim)
@@ -162,7 +168,10 @@ func TestFaults(t *testing.T) {
 		"kind: storm, host: h3":                                                sim.Storm{Host: 3, Priority: 3},
 		"kind: storm, host: h3, priority: 4, on: 2us, off: 1us":                sim.Storm{Host: 3, Priority: 4, On: 2 * time.Microsecond, Off: time.Microsecond},
 		"kind: slow-receiver, host: h3, rate: 5Gb/s, buffer: 64KiB":            sim.SlowReceiver{Host: 3, Rate: 5 * model.Gbps, Buffer: 64 * model.KiB, Priority: 3},
+		"kind: slow-link, port: s0>s1, rate: 5Gb/s, delay: 2us":                sim.SlowLink{Port: model.Port{Node: 6, Port: 3}, Rate: 5 * model.Gbps, Delay: 2 * time.Microsecond},
+		"kind: slow-nic, host: h3, rate: 5Gb/s":                                sim.SlowNIC{Host: 3, Rate: 5 * model.Gbps},
 		"kind: hash-polarization":                                              sim.HashPolarization{},
+		"kind: wrong-counter, port: s0>s1, factor: 0.99":                       sim.Miscount{Port: model.Port{Node: 6, Port: 3}, Counter: sim.TxPackets, Factor: 0.99},
 		"kind: blackhole, switch: s1, to: 10.0.0.0/16":                         sim.Reroute{Entries: []sim.Entry{{Switch: 7, To: all("10.0.0.0/16")}}},
 		"kind: loop, to: 10.0.1.2, switches: [s0, s1]":                         sim.Reroute{Entries: []sim.Entry{{Switch: 6, To: all("10.0.1.2/32"), Via: []model.NodeID{7}}, {Switch: 7, To: all("10.0.1.2/32"), Via: []model.NodeID{6}}}},
 		"kind: reroute, routes: [{at: s1, to: h0, via: s2}]":                   sim.Reroute{Entries: []sim.Entry{{Switch: 7, To: all("10.0.0.2/32"), Via: []model.NodeID{8}}, {Switch: 7, To: all("fd00::a00:2/128"), Via: []model.NodeID{8}}}},

@@ -78,15 +78,15 @@ func (c *capture) attach(x *session, link model.Port) (err error) {
 		if err != nil {
 			return err
 		}
-		before := p.Tap
-		p.Tap = func(now engine.Time, pkt *sim.Packet) {
+		before := p.Tap()
+		p.SetTap(func(now engine.Time, pkt *sim.Packet) {
 			if before != nil {
 				before(now, pkt)
 			}
 			begin := len(c.bytes)
 			c.bytes = x.net.AppendFrame(c.bytes, pkt, p)
 			c.frames = append(c.frames, captured{now, begin, len(c.bytes), side})
-		}
+		})
 	}
 	return nil
 }

@@ -33,6 +33,10 @@ type Options struct {
 	// need.
 	Truth truth.Options
 
+	// Cores are how many the run uses at most; 0 is all of them in fabrics where that is
+	// faster, and else one. They change no result.
+	Cores int
+
 	unrecorded bool // no truth and no result: see Open
 }
 
@@ -51,6 +55,10 @@ type Progress struct {
 // run can be cancelled and progress is reported. They are of simulated time, so
 // that wall time decides nothing.
 const progressSteps = 4096
+
+// minProgressStep is several lookahead windows: a step divides them, and parts
+// of windows are slower.
+const minProgressStep = 20 * engine.Microsecond
 
 // progressInterval is the minimum time between two progress reports.
 const progressInterval = 100 * time.Millisecond
@@ -82,6 +90,9 @@ func Run(ctx context.Context, s *Scenario, o Options, progress func(Progress)) (
 func (x *session) simulate(ctx context.Context, began time.Time, progress func(Progress)) error {
 	end := engine.Of(x.s.Duration)
 	step := max(end/progressSteps, engine.Nanosecond)
+	if !x.s.StopWhenFinished { // else the run may end between any two
+		step = max(step, minProgressStep)
+	}
 	p := progressMeter{x: x, end: end, began: began, last: began, first: x.firstStart()}
 	for at := engine.Time(0); at < end; {
 		at = min(at+step, end)

@@ -148,6 +148,7 @@ func (x *session) attachPrograms(o Options) error {
 		return wrap(x.s.ExpectTraces.Position, "traces", err)
 	}
 	cfg := simhost.DefaultConfig()
+	cfg.Isolated = true
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
 		return wrap(x.s.Management.Position, "management", err)
 	}
@@ -180,7 +181,7 @@ func (x *session) attachPrograms(o Options) error {
 		if len(programs) == 0 {
 			continue
 		}
-		sw, err := simhost.Attach(x.net, id, inswitch.NewPipeline(programs...), cfg)
+		sw, err := simhost.Attach(x.net, id, inswitch.NewPipeline(x.withMiscounts(id, programs)...), cfg)
 		if err != nil {
 			return err
 		}

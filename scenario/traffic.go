@@ -53,11 +53,14 @@ var trafficKinds = map[string]func() trafficSpec{
 	},
 	"all-reduce": func() trafficSpec { return &allReduceSpec{job: defaultJob()} },
 	"all-to-all": func() trafficSpec { return &allToAllSpec{job: defaultJob()} },
+	"collective": func() trafficSpec { return defaultCollective() },
+	"pipeline":   func() trafficSpec { return defaultPipeline() },
 	"flows":      func() trafficSpec { return &flowsSpec{} },
 	"flow-file":  func() trafficSpec { return &flowFileSpec{} },
 	"chakra":     func() trafficSpec { return &workloadSpec{} },
 	"goal":       func() trafficSpec { return &workloadSpec{} },
 	"htsim":      func() trafficSpec { return &workloadSpec{} },
+	"simai":      func() trafficSpec { return &simaiSpec{PerServer: 1} },
 }
 
 // trafficHeader is what all items have in common.

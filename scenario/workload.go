@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/scenario/chakra"
 	"github.com/weft-telemetry/weft/scenario/goal"
 	"github.com/weft-telemetry/weft/scenario/htsim"
+	"github.com/weft-telemetry/weft/scenario/simai"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
@@ -33,6 +34,7 @@ var workloadFormats = map[string]func(path string, load loader) (workloadFile, e
 	"chakra": readChakra,
 	"goal":   parseWorkload(goal.Parse),
 	"htsim":  parseWorkload(htsim.Parse),
+	"simai":  parseWorkload(simai.Parse),
 }
 
 // parseWorkload reads a format whose workloads are single files.
@@ -77,9 +79,12 @@ func place(w workloadFile, f *topo.Fabric, hosts []model.NodeID) (out workload, 
 	if out.flows, err = w.Flows(hosts); err != nil {
 		return out, err
 	}
-	if m, ok := w.(*htsim.Matrix); ok {
-		out.notes = m.Notes
-		out.down, err = m.FailedLinks(f)
+	switch w := w.(type) {
+	case *htsim.Matrix:
+		out.notes = w.Notes
+		out.down, err = w.FailedLinks(f)
+	case *simai.Workload:
+		out.notes = w.Notes
 	}
 	return out, err
 }
@@ -102,6 +107,11 @@ type workloadSpec struct {
 }
 
 func (s *workloadSpec) generator(e *env) (traffic.Generator, error) {
+	return s.generate(e, func(workloadFile) {})
+}
+
+// generate reads the file and has it prepared for its hosts.
+func (s *workloadSpec) generate(e *env, prepare func(workloadFile)) (traffic.Generator, error) {
 	if !s.File.given() {
 		return nil, s.errorf("", "%s has no file, want one", s.Kind)
 	}
@@ -120,6 +130,7 @@ func (s *workloadSpec) generator(e *env) (traffic.Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	prepare(parsed)
 	w, err := place(parsed, e.fabric, hosts)
 	if err != nil {
 		return nil, err
@@ -145,12 +156,18 @@ func hostIDs(f *topo.Fabric) []model.NodeID {
 // enough hosts, with the default fabric. The run ends when all flows have
 // finished. Every error is a *file.Error.
 func ReadWorkload(format, path, topology string) (*Scenario, error) {
+	s, _, err := readWorkload(format, path, topology)
+	return s, err
+}
+
+// readWorkload is ReadWorkload, and returns the flows, too.
+func readWorkload(format, path, topology string) (*Scenario, []traffic.Flow, error) {
 	parsed, err := workloadFormats[format](path, readFile)
 	if bad := (*fileerror.Error)(nil); err != nil && !errors.As(err, &bad) {
-		return nil, fileerror.FromOS(path, err)
+		return nil, nil, fileerror.FromOS(path, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var doc *file.Document
 	var notes []string
@@ -160,13 +177,17 @@ func ReadWorkload(format, path, topology string) (*Scenario, error) {
 		doc, notes, err = fabricFor(parsed, path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if m, ok := parsed.(*simai.Workload); ok {
+		m.SetServers(doc.PerServer)
+		notes = append(notes, sharedToRs(doc)...)
 	}
 	w, err := place(parsed, doc.Fabric, hostIDs(doc.Fabric))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return fromWorkload(path, doc, w, append(notes, w.notes...)), nil
+	return fromWorkload(path, doc, w, append(notes, w.notes...)), w.flows, nil
 }
 
 // fabricFor returns a fat-tree for a workload that comes without a topology.

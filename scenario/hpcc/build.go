@@ -48,6 +48,8 @@ type Setup struct {
 
 	FCT, PFC string // output files, as the configuration names them
 
+	unmarked []model.Rate // ports of these rates have no marking curve of their own
+
 	Notes   []string // what the reader of a result must know
 	Ignored []string // keys without effect
 }
@@ -133,7 +135,22 @@ func (s *Setup) readFabric(c *Config) error {
 	if err != nil {
 		return err
 	}
-	f := doc.Fabric
+	s.Fabric = doc.Fabric
+	if err := s.checkFabric(path); err != nil {
+		return err
+	}
+	if c.ErrorRate > 0 {
+		if s.Fabric, err = withErrors(s.Fabric, c.ErrorRate); err != nil {
+			return &file.Error{File: path, Msg: err.Error()}
+		}
+	}
+	s.noteHiddenLinks()
+	return s.readRoutes(c)
+}
+
+// checkFabric checks what the original needs of a topology.
+func (s *Setup) checkFabric(path string) error {
+	f := s.Fabric
 	switch {
 	case len(f.Switches()) == 0 || len(f.Hosts()) < 2:
 		return &file.Error{File: path, Msg: fmt.Sprintf("%d hosts and %d switches, want at least two and one", len(f.Hosts()),
@@ -147,16 +164,13 @@ func (s *Setup) readFabric(c *Config) error {
 			return &file.Error{File: path, Msg: fmt.Sprintf("%s has no link, want one", f.Node(id).Name)}
 		}
 	}
-	if c.ErrorRate > 0 {
-		if f, err = withErrors(f, c.ErrorRate); err != nil {
-			return &file.Error{File: path, Msg: err.Error()}
-		}
-	}
-	s.Fabric = f
-	if n := len(hiddenPorts(f)); n > 0 {
+	return nil
+}
+
+func (s *Setup) noteHiddenLinks() {
+	if n := len(hiddenPorts(s.Fabric)); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d links carry nothing: the original uses the last one of parallel links", n))
 	}
-	return s.readRoutes(c)
 }
 
 // withErrors returns the fabric with an error rate on links that have none.

@@ -65,6 +65,7 @@ type Config struct {
 	// Ignored lists keys without effect, one sentence per reason.
 	Ignored []string
 
+	network     bool   // of SimAI: without input files
 	bufferSize  uint64 // as written: its unit depends on Hawkeye
 	ackInterval uint64
 	line        map[string]int // of each key
@@ -127,11 +128,14 @@ func Read(path string) (*Config, error) {
 // Parse reads the bytes of a configuration file: a line "KEY value…" for each
 // key, empty lines, and comments from a word that starts with # or //. Errors
 // are *file.Error.
-func Parse(name string, data []byte) (*Config, error) {
+func Parse(name string, data []byte) (*Config, error) { return parse(name, data, false) }
+
+func parse(name string, data []byte, network bool) (*Config, error) {
 	if len(data) > maxConfig {
 		return nil, &file.Error{File: name, Msg: fmt.Sprintf("more than %v, want less", model.Bytes(maxConfig))}
 	}
 	c := defaults(name)
+	c.network = network
 	no := 0
 	ignored := make(map[string][]string) // keys by reason
 	var reasons []string
@@ -148,6 +152,9 @@ func Parse(name string, data []byte) (*Config, error) {
 		}
 		c.line[name] = no
 		k, known := keys[name]
+		if other, is := networkKeys[name]; is && network {
+			k, known = other, true
+		}
 		switch {
 		case !known:
 			return nil, c.errorf(name, "unknown key %q, want %s", name, nearest(name))
@@ -187,7 +194,7 @@ func defaults(name string) *Config {
 // resolveDependent sets what depends on several keys.
 func (c *Config) resolveDependent() error {
 	for _, key := range []string{"TOPOLOGY_FILE", "FLOW_FILE"} {
-		if c.line[key] == 0 {
+		if c.line[key] == 0 && !c.network {
 			return &file.Error{File: c.File, Msg: fmt.Sprintf("no %s, want one", key)}
 		}
 	}

@@ -147,6 +147,10 @@ func (s *Setup) curves(c *Config) ([]sim.ECNParams, error) {
 		kmin, a := c.Kmin[r]
 		kmax, b := c.Kmax[r]
 		pmax, d := c.Pmax[r]
+		if c.network && (!a || !b || !d) {
+			s.unmarked = append(s.unmarked, r)
+			continue
+		}
 		if !a || !b || !d {
 			key := "PMAX_MAP"
 			if !a {

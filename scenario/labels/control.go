@@ -91,13 +91,13 @@ func (c *Control) tapPort(p *sim.Port) {
 	i := len(c.ports)
 	c.ports, c.active = append(c.ports, model.Port{Node: p.Node, Port: p.ID}), append(c.active, false)
 	c.Load.tapPort(p)
-	others := p.Tap
-	p.Tap = func(now engine.Time, pkt *sim.Packet) {
+	others := p.Tap()
+	p.SetTap(func(now engine.Time, pkt *sim.Packet) {
 		if pkt.Kind != sim.KindPFC {
 			c.active[i] = true
 		}
 		others(now, pkt)
-	}
+	})
 }
 
 // MeasureLoad returns what the switch ports of a network send from now on.
@@ -113,15 +113,15 @@ func MeasureLoad(n *sim.Network) *Load {
 
 // tapPort adds what a port sends from now on.
 func (l *Load) tapPort(p *sim.Port) {
-	others := p.Tap
-	p.Tap = func(now engine.Time, pkt *sim.Packet) {
+	others := p.Tap()
+	p.SetTap(func(now engine.Time, pkt *sim.Packet) {
 		if pkt.Kind != sim.KindPFC {
 			l.addPacket(pkt)
 		}
 		if others != nil {
 			others(now, pkt)
 		}
-	}
+	})
 }
 
 func (l *Load) addPacket(p *sim.Packet) {
@@ -139,6 +139,9 @@ func tickInterval(cfg *portwatch.Config) time.Duration {
 		return cfg.Window
 	}
 	period := max(time.Duration(cfg.Tuner.Patience)*cfg.Tuner.Interval, 1)
+	if cfg.Tuner.Aging {
+		period = max(period/4, 1) // entries time out at any time
+	}
 	return cfg.Window / max((cfg.Window+period-1)/period, 1)
 }
 

@@ -149,8 +149,9 @@ func (d *devices) SetShift(p model.Port, shift uint8) error {
 // no counter of it.
 func (d *devices) Counters(list []control.PortCounters) []control.PortCounters {
 	for _, c := range d.ports {
+		sent := c.port.Sent()
 		k := control.PortCounters{
-			Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer]),
+			Port: c.id, Packets: sent[sim.TxPackets], Bytes: sent[sim.TxBytes], Discards: uint64(c.port.Drops[sim.DropBuffer]),
 		}
 		for prio := range model.Priority(8) {
 			k.Paused = max(k.Paused, c.port.PausedTime(prio).Duration())

@@ -45,7 +45,7 @@ func watchHosts(n *sim.Network) hostTruth {
 		truth[id] = counts
 		nic := n.Fabric().Node(id).Ports[0]
 		tap := func(p *sim.Port, bytes keyed.Metric) {
-			p.Tap = func(_ engine.Time, pkt *sim.Packet) {
+			p.SetTap(func(_ engine.Time, pkt *sim.Packet) {
 				if pkt.Kind == sim.KindPFC {
 					return
 				}
@@ -55,7 +55,7 @@ func watchHosts(n *sim.Network) hostTruth {
 				if bytes == keyed.ReceivedBytes && pkt.ECN == sim.CE {
 					counts[pkt.Priority][keyed.ReceivedMarked]++
 				}
-			}
+			})
 		}
 		tap(n.Port(model.Port{Node: id, Port: nic.ID}), keyed.SentBytes)
 		tap(n.Port(nic.Peer), keyed.ReceivedBytes)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/dataplane/convert"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/dataplane/sonic"
 	"github.com/weft-telemetry/weft/inhost/agent"
@@ -25,11 +26,12 @@ type Reporters struct {
 	sim      *Simulation
 	director *Director // nil: a scenario, with faults of its own
 	doc      *file.Document
-	send     Send
+	send     Send  // nil: switches run no program of Weft
 	failed   error // of send, the first
 	requests map[model.NodeID]*dta.Writer
-	list     dta.ListID    // of diagnosis requests
-	sonic    *sonic.Fabric // nil: switches run Weft's programs
+	list     dta.ListID        // of diagnosis requests
+	sonic    *sonic.Fabric     // nil: switches run Weft's programs
+	export   *convert.Exporter // nil: all reports leave by DTA
 }
 
 // sentTelemetry has smaller flowsets than a demo in one process: 20 switches send
@@ -66,7 +68,7 @@ func NewScenarioReporters(s *scenario.Scenario, start time.Time, send Send) (*Re
 
 // NewSONiC makes the fabric of a demo whose switches run no program of Weft: they count,
 // sample and export as SONiC switches do. No host detects anything.
-func NewSONiC(cfg Config, export sonic.Config, start time.Time, send Send) (*Reporters, error) {
+func NewSONiC(cfg Config, export sonic.Config, start time.Time, out sonic.Outlets) (*Reporters, error) {
 	s, err := demoScenario(cfg, sentTelemetry)
 	if err != nil {
 		return nil, err
@@ -74,29 +76,38 @@ func NewSONiC(cfg Config, export sonic.Config, start time.Time, send Send) (*Rep
 	s.Telemetry = nil
 	sim := demoSimulation(cfg)
 	sim.agents = scenarioAgents(nil)
-	r, err := newReporters(s, sim, start, send)
+	r, err := newReporters(s, sim, start, nil)
 	if err != nil {
 		return nil, err
 	}
 	r.director = NewDirector(r.sim)
-	return r, r.speak(export, send)
+	return r, r.speak(export, out)
 }
 
 // NewScenarioSONiC is NewSONiC for the fabric of a scenario.
-func NewScenarioSONiC(s *scenario.Scenario, export sonic.Config, start time.Time, send Send) (*Reporters, error) {
+func NewScenarioSONiC(s *scenario.Scenario, export sonic.Config, start time.Time, out sonic.Outlets) (*Reporters, error) {
 	run := *s
 	run.Telemetry, run.Agents, run.Expect, run.ExpectTraces, run.ExpectDiagnoses = nil, nil, nil, nil, nil
-	r, err := newReporters(&run, simulationConfig{step: stepOf(s), agents: scenarioAgents(nil)}, start, send)
+	r, err := newReporters(&run, simulationConfig{step: stepOf(s), agents: scenarioAgents(nil)}, start, nil)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.speak(export, send)
+	return r, r.speak(export, out)
 }
 
-func (r *Reporters) speak(export sonic.Config, send Send) (err error) {
+func (r *Reporters) speak(export sonic.Config, out sonic.Outlets) (err error) {
 	export.Start = r.sim.scenario.Base
-	r.sonic, err = sonic.Speak(r.sim.net, export, send)
+	r.sonic, err = sonic.Speak(r.sim.net, export, out)
 	return err
+}
+
+// DemoTopology is the fabric that NewReporters and NewSONiC make.
+func DemoTopology(cfg Config) (*file.Document, error) {
+	s, err := demoScenario(cfg, sentTelemetry)
+	if err != nil {
+		return nil, err
+	}
+	return s.Topology, nil
 }
 
 func newReporters(s *scenario.Scenario, cfg simulationConfig, start time.Time, send Send) (*Reporters, error) {
@@ -129,9 +140,31 @@ func (r *Reporters) Start() time.Time { return time.Unix(0, int64(r.sim.scenario
 func (r *Reporters) Elapsed() time.Duration { return time.Duration(r.sim.elapsed()) }
 
 func (r *Reporters) deliver(at model.Time, from model.NodeID, datagram []byte) {
-	if err := r.send(at, from, datagram); r.failed == nil {
+	send := r.send
+	if r.export != nil {
+		send = r.export.Datagram
+	}
+	if err := send(at, from, datagram); r.failed == nil {
 		r.failed = err
 	}
+}
+
+// Convert has switches send labels as INT reports, mirrors as ERSPAN packets, or both,
+// to send. Other reports still leave by DTA.
+func (r *Reporters) Convert(labels, mirrors bool, send convert.Send) {
+	plan, cfg := control.DefaultListPlan(r.doc.Fabric), convert.Config{}
+	if labels {
+		cfg.Labels = convert.Lists(plan.Labels)
+	}
+	if mirrors {
+		cfg.Mirrors = convert.Lists(plan.Mirrors)
+	}
+	r.export = convert.NewExporter(cfg, func(f convert.Format, at model.Time, from model.NodeID, packet []byte) error {
+		if f == convert.DTA {
+			return r.send(at, from, packet)
+		}
+		return send(f, at, from, packet)
+	})
 }
 
 // requestDiagnosis sends a host's request about a slow flow, from the host itself.

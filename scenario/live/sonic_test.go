@@ -16,7 +16,7 @@ func TestSONiCSwitchesSpeakSFlowAlone(t *testing.T) {
 	export := sonic.Config{Interval: 20 * time.Millisecond, Sampling: 256, Seed: 1}
 	sent := map[model.NodeID]int{}
 	var r *Reporters
-	r, err := NewScenarioSONiC(recordingScenario(t), export, start, func(at model.Time, from model.NodeID, datagram []byte) error {
+	r, err := NewScenarioSONiC(recordingScenario(t), export, start, sonic.Outlets{SFlow: func(at model.Time, from model.NodeID, datagram []byte) error {
 		sent[from]++
 		var in sflow.Reader
 		if err := in.Reset(datagram); err != nil {
@@ -27,7 +27,7 @@ func TestSONiCSwitchesSpeakSFlowAlone(t *testing.T) {
 			t.Fatalf("datagram of %d at %v: %+v", from, at, in.Header)
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestSONiCSwitchesSpeakSFlowAlone(t *testing.T) {
 			t.Errorf("%s sent %d datagrams", n.Name, sent[n.ID])
 		}
 	}
-	if _, err := NewSONiC(DefaultConfig(), sonic.Config{}, start, nil); err == nil {
+	if _, err := NewSONiC(DefaultConfig(), sonic.Config{}, start, sonic.Outlets{}); err == nil {
 		t.Error("NewSONiC without an interval = nil error; want one")
 	}
 }

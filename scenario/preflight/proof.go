@@ -12,7 +12,6 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 )
@@ -143,7 +142,7 @@ func (c *checker) scenarioText(t *trial, form int, name string) (string, error) 
 	for line := range strings.Lines(topology.String()) {
 		b.WriteString("  " + line)
 	}
-	b.WriteString(c.settings())
+	b.WriteString(c.s.FabricSection())
 	if !t.finish {
 		b.WriteString("output: {deadlock-after: 500us}\n")
 	}
@@ -183,54 +182,4 @@ func (c *checker) priority() int {
 		return 3
 	}
 	return bits.TrailingZeros8(c.s.Sim.Lossless)
-}
-
-// settings writes the section fabric of the scenario that is checked.
-func (c *checker) settings() string {
-	s := &c.s.Sim
-	def := sim.DefaultConfig()
-	var b strings.Builder
-	set := func(key string, changed bool, value any) {
-		if changed {
-			fmt.Fprintf(&b, "  %s: %v\n", key, value)
-		}
-	}
-	set("mtu", s.MTU != def.MTU, s.MTU)
-	set("overhead", s.Overhead != def.Overhead, s.Overhead)
-	set("accounting", s.HPCC, "hpcc")
-	set("buffer", s.Buffer != def.Buffer, int64(s.Buffer))
-	set("reserve", s.Reserve != def.Reserve, int64(s.Reserve))
-	set("headroom", s.Headroom > 0, int64(s.Headroom))
-	set("alpha", s.AlphaShift != def.AlphaShift, fmt.Sprintf("1/%d", 1<<s.AlphaShift))
-	set("resume-offset", s.ResumeOffset != def.ResumeOffset, int64(s.ResumeOffset))
-	set("xoff", s.Xoff > 0, int64(s.Xoff))
-	set("xon", s.Xon > 0, int64(s.Xon))
-	var lossless []string
-	for p := range 8 {
-		if s.Lossless>>p&1 != 0 {
-			lossless = append(lossless, fmt.Sprint(p))
-		}
-	}
-	set("lossless", s.Lossless != def.Lossless, "["+strings.Join(lossless, ", ")+"]")
-	set("pfc", s.NoPFC, "off")
-	pause := any(s.PauseTime)
-	if s.PauseTime == 0 {
-		pause = "forever"
-	}
-	set("pause-time", s.PauseTime != def.PauseTime, pause)
-	switch {
-	case s.Congestion == nil:
-		set("congestion-control", true, "none")
-	case s.Congestion.Traits().Name != def.Congestion.Traits().Name:
-		set("congestion-control", true, s.Congestion.Traits().Name)
-	}
-	if len(s.ECN) == 0 {
-		set("ecn", true, "off")
-	} else {
-		b.WriteString("  ecn:\n")
-		for _, e := range s.ECN {
-			fmt.Fprintf(&b, "    - {rate: %d, kmin: %d, kmax: %d, pmax: %g}\n", int64(e.Rate), int64(e.Kmin), int64(e.Kmax), e.Pmax)
-		}
-	}
-	return "fabric:\n" + b.String()
 }

@@ -55,6 +55,22 @@ func (r *Run) WritePortsCSV(w io.Writer) error {
 	return out.Error()
 }
 
+// WritePausesCSV writes every pause and resume frame by time, with a header line.
+// Hold is empty where the frame holds until a resume.
+func (r *Run) WritePausesCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{"time_ns", "node", "port", "interface", "priority", "pause", "hold_ns"}) // as above
+	for _, e := range byTime(r.Pauses) {
+		var hold string
+		if e.Hold > 0 {
+			hold = decimal(e.Hold)
+		}
+		out.Write([]string{decimal(e.At), e.Node, decimal(e.Port), e.Interface, decimal(e.Priority), strconv.FormatBool(e.Pause), hold})
+	}
+	out.Flush()
+	return out.Error()
+}
+
 // decimal prints a number without its type's unit.
 func decimal[N ~int64 | ~uint64 | ~uint16 | ~uint8](n N) string {
 	if n < 0 {

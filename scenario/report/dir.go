@@ -10,7 +10,7 @@ import (
 )
 
 // WriteDir writes every output into a folder, which it creates if needed:
-// fct.txt, pfc.txt, qlen.txt, trace.json, flows.csv, ports.csv, summary.txt, summary.json and
+// fct.txt, pfc.txt, qlen.txt, trace.json, flows.csv, ports.csv, pauses.csv, summary.txt, summary.json and
 // report.html. Files of these names are replaced.
 func (r *Run) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -27,6 +27,7 @@ func (r *Run) WriteDir(dir string) error {
 		{"trace.json", r.WritePerfetto},
 		{"flows.csv", r.WriteFlowsCSV},
 		{"ports.csv", r.WritePortsCSV},
+		{"pauses.csv", r.WritePausesCSV},
 		{"summary.txt", func(w io.Writer) error { return errors.Join(r.writeFindings(w), s.WriteText(w)) }},
 		{"summary.json", s.WriteJSON},
 		{"report.html", r.WriteHTML},

@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 	if *update { // the page changes with its style
 		os.Remove(filepath.Join(dir, "report.html"))
 	}
-	for _, name := range []string{"fct.txt", "pfc.txt", "flows.csv", "ports.csv", "summary.txt", "summary.json"} {
+	for _, name := range []string{"fct.txt", "pfc.txt", "flows.csv", "ports.csv", "pauses.csv", "summary.txt", "summary.json"} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Error(err)

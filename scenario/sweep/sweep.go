@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ type Result struct {
 	Resumed  int            `json:"resumed"` // runs that the file already had
 	Verdicts map[string]int `json:"verdicts"`
 	Stats    []Stat         `json:"figures"`
+	Rows     []Row          `json:"-"` // of the seeds, in order
 }
 
 // Check returns the first error of the configuration.
@@ -143,7 +145,7 @@ func (s *sweep) run(ctx context.Context, seed uint64) (Row, error) {
 		return Row{}, err
 	}
 	one.Seed = seed
-	r, err := scenario.Run(ctx, one, scenario.Options{}, nil)
+	r, err := scenario.Run(ctx, one, scenario.Options{Cores: max(1, runtime.GOMAXPROCS(0)/s.Jobs)}, nil)
 	if err != nil {
 		return Row{}, err
 	}
@@ -162,6 +164,7 @@ func (s *sweep) result() *Result {
 	r := &Result{Settings: s.Settings, Seeds: s.Seeds, Verdicts: map[string]int{}, Stats: []Stat{}}
 	for _, seed := range s.Seeds {
 		r.Verdicts[s.rows[seed].Verdict]++
+		r.Rows = append(r.Rows, s.rows[seed])
 	}
 	for i, name := range s.figures {
 		var values []float64
