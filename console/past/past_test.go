@@ -24,9 +24,9 @@ import (
 // web is the folder of the console's scripts.
 const web = "../web"
 
-// TestPastInBrowser: closed incidents of every kind are drawn at their own time, with
-// their culprit red; one of them in all sizes and themes, the others in one each; and the
-// same URLs show the same pictures an hour of the fabric later. Another fault is active
+// TestPastInBrowser: closed incidents of every kind are drawn at their own time in all
+// sizes and themes, with their culprit red, and the same URLs show the same pictures an
+// hour of the fabric later. Another fault is active
 // both times. WEFT_SHOTS keeps the pictures in a folder.
 func TestPastInBrowser(t *testing.T) {
 	browsertest.Need(t, web)

@@ -67,6 +67,10 @@ check('incident');
 
 // Its provenance graph, and the path of a culprit.
 await page.getByRole('region', { name: /^Provenance graph, [1-9]/ }).waitFor();
+await page.waitForFunction(() => { // it fits the page
+  const g = document.querySelector('[aria-label^="Provenance graph"]');
+  return g && g.scrollWidth <= g.clientWidth;
+});
 await page.getByRole('region', { name: /^Timeline of the packet, [1-9]/ }).waitFor();
 await page.getByText(/(was late|is in flight and late) by /).first().waitFor();
 await accessible(page, 'incident');
@@ -140,7 +144,7 @@ await page.goto(base + '#/incidents?from=2020-01-01T00:00:00Z&to=2020-01-01T00:0
 await page.getByText('No incidents in this range').waitFor();
 const known = (await (await fetch(base + 'api/v1/incidents?last=1h&severity=warning')).json()).items.at(-1);
 await page.goto(`${base}#/incidents?from=${known.begin}&to=${known.updated}`);
-await page.getByRole('row', { name: new RegExp(`${known.id}\\b`) }).waitFor();
+await page.getByRole('row', { name: new RegExp(`(open|closed|part of \\S+) \\S+ ${known.id}\\b`) }).waitFor();
 check('frozen incidents');
 
 await browser.close();

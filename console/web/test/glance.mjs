@@ -10,12 +10,32 @@ const topology = fatTree(4);
 const dropping = new Set(['leaf0:3', 'tor1:1', 'spine0:1']);
 const stream = states(topology).replace(/"lost_packets":\d+/g, '"lost_packets":0').replace(/"node":"(\w+)","port":(\d+),([^}]*)"lost_packets":0/g, (all, node, port) => (dropping.has(`${node}:${port}`) ? all.replace(/"lost_packets":0$/, '"lost_packets":9') : all));
 const incident = { id: 'i1', state: 'open', severity: 'critical', cause: 'loss', location: 'leaf0:Ethernet8', summary: '9 packets lost', begin: '2026-01-01T00:00:00Z', found: '2026-01-01T00:00:00Z', updated: '2026-01-01T00:00:00Z', nodes: ['leaf0', 'tor1'], flows: [], jobs: [], related: [], sources: [] };
-for (const [items, crosses, ticks] of [[[], 0, 3], [[incident], 1, 2]]) {
+const part = { ...incident, id: 'i2', state: 'closed', cause: 'stall', end: incident.updated, merged_into: 'i1' };
+const path = [{ node: 'leaf1', port: 1, interface: 'Ethernet0', peer: 'tor0' }, { node: 'tor0', port: 1, interface: 'Ethernet0', peer: 'h0' }];
+const none = Object.fromEntries(['timeline', 'evidence', 'missing', 'culprits', 'victims', 'jobs', 'loop', 'links', 'actions', 'diagnoses', 'traces', 'probes', 'parts', 'related', 'operator_actions', 'runbook'].map((k) => [k, []]));
+const detail = { ...incident, ...none, cause: 'storm', location: 'h0', sentence: 'PFC storm', confidence: 0.9, pfc_path: path, remedy: '', parts: [part.id] };
+const faults = Array.from({ length: 40 }, (_, i) => ({ id: `f${i}`, request: { kind: 'storm', node: 'h15' }, by: 'user', state: 'ended', begin: incident.begin, verdict: 'right', want: 'storm', got: 'storm' }));
+/** aboutIncident checks how an incident with a merged one is shown, and that the Lab's map keeps its height below a long list. */
+async function aboutIncident(page) {
+  assert.equal(await page.getByRole('link', { name: 'Details of incident i1' }).innerText(), 'details ›');
+  await page.goto(base + '#/incidents');
+  await page.locator('tbody tr').nth(1).getByText('↳ part of i1').waitFor();
+  await page.goto(base + '#/incidents/i1');
+  await page.getByText('Merged into it: i2').waitFor();
+  await page.getByText('from the root: h0 ⇒ pauses ⇒ tor0 Ethernet0 → h0 ⇒ pauses ⇒ leaf1 Ethernet0 → tor0').waitFor();
+  await page.goto(base + '#/lab');
+  await page.getByText('40/40 detected correctly').waitFor();
+  const { height } = await page.locator('canvas[role=application]').boundingBox();
+  assert.ok(height >= 400, `the map of the Lab has ${height} pixels above 40 faults`);
+}
+for (const [items, crosses, ticks] of [[[], 0, 3], [[part, incident], 1, 2]]) {
   const map = await open();
   await map.route('**/api/v1/topology', (r) => r.fulfill({ json: topology }));
   await map.route('**/api/v1/ports/now', (r) => r.fulfill({ json: { ports: [], missing: [] } }));
   await map.route('**/api/v1/incidents?*', (r) => r.fulfill({ json: { items } }));
   await map.route('**/api/v1/events', (r) => r.fulfill({ contentType: 'text/event-stream', body: stream }));
+  await map.route('**/api/v1/incidents/i1', (r) => r.fulfill({ json: detail }));
+  await map.route('**/api/v1/faults', (r) => r.fulfill({ json: { items: faults } }));
   await map.goto(base + '#/map');
   await map.locator('canvas[role=application]').waitFor();
   const colour = (name) => map.evaluate((n) => getComputedStyle(document.documentElement).getPropertyValue(n).trim(), name);
@@ -28,6 +48,7 @@ for (const [items, crosses, ticks] of [[[], 0, 3], [[incident], 1, 2]]) {
   let seen = await marks();
   for (let i = 0; i < 100 && seen.crosses + seen.ticks < 3; i++) seen = await marks(); // until the event is read
   assert.deepEqual(seen, { crosses, ticks }, `marks of three ports that lose packets, ${items.length} incidents`);
+  if (items.length) await aboutIncident(map);
   await map.context().close();
   errors.splice(0); // the stream of events ends
 }
@@ -35,6 +56,20 @@ for (const [items, crosses, ticks] of [[[], 0, 3], [[incident], 1, 2]]) {
 const page = await open();
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
+
+// The clock has a date and a zone, and the pace has one digit.
+await page.waitForFunction(() => /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\sUTC$/.test(document.querySelector('.clock').innerText));
+assert.match(await page.locator('.pace').innerText(), /^(real time|\d0*× slower|\d\.?\d?0*× faster)$/);
+
+// The time axis and the scale of the heat map stay visible below its last port.
+await page.goto(base + '#/ports?last=1h');
+await page.locator('.heat canvas').waitFor();
+await page.locator('main').evaluate((m) => m.scrollTo(0, m.scrollHeight));
+for (const part of ['.axis', '.scale']) {
+  const box = await page.locator('.heat ' + part).boundingBox();
+  assert.ok(box.y >= 40 && box.y + box.height <= 800, `${part} of the heat map is at ${box.y} after scrolling`);
+}
+check('ports');
 
 // One Esc closes the search, whatever is typed.
 await page.keyboard.press('/');

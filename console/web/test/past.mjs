@@ -169,16 +169,15 @@ try {
       await page.getByRole('group', { name: 'Open incidents' }).getByText(d.location).first().waitFor();
       if (i < 2) await keep(page, screen);
       await page.close();
-      if (i === 0) {
-        await opened(d, at);
-        for (let other = 1; other < screens.length; other++) {
-          const small = await open(screens[other], '#/incidents/' + d.id);
-          await drawn(small);
-          assert.deepEqual(await redNodes(small), [culprit], `${d.id}: red on its map at ${JSON.stringify(screens[other])}`);
-          await picture(small, other);
-          if (screens[other].viewport.width < 400 && screens[other].colorScheme === 'light') await phone(small);
-          await small.close();
-        }
+      if (i === 0) await opened(d, at);
+      for (let other = 0; other < screens.length; other++) {
+        if (other === screen) continue;
+        const small = await open(screens[other], '#/incidents/' + d.id);
+        await drawn(small);
+        assert.deepEqual(await redNodes(small), [culprit], `${d.cause} ${d.id}: red on its map at ${JSON.stringify(screens[other])}`);
+        await picture(small, other);
+        if (i === 0 && screens[other].viewport.width < 400 && screens[other].colorScheme === 'light') await phone(small);
+        await small.close();
       }
     }
     // The port and a flow of an incident, at its time.

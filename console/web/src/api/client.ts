@@ -31,6 +31,7 @@ export type FaultKind = Schemas['FaultKind'];
 export type FaultRequest = Schemas['FaultRequest'];
 export type Health = Schemas['Health'];
 export type ReportAge = Schemas['ReportAge'];
+export type WrongSource = Schemas['WrongSource'];
 export type Stage = Schemas['Stage'];
 export type Probe = Schemas['Probe'];
 export type ProbeRequest = Schemas['ProbeRequest'];

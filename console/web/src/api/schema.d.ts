@@ -351,6 +351,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Jobs of the configuration and those that flows show, with what slows each */
+        get: operations["list-jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One job: steps, ranks, delay matrix, flows, incidents */
+        get: operations["get-job"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/marks": {
         parameters: {
             query?: never;
@@ -523,6 +557,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/routes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Routes of switches by BGP, and how they differ from the intended ones */
+        get: operations["list-routes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/slow-flows": {
         parameters: {
             query?: never;
@@ -565,7 +616,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What each switch reports: kinds, numbers, ages */
+        /** What each switch reports: kinds, numbers, ages, and which sources are wrong */
         get: operations["get-sources"];
         put?: never;
         post?: never;
@@ -1662,6 +1713,15 @@ export interface components {
             /** @description Sum of the classes below */
             total: components["schemas"]["HostCount"];
         };
+        HostPause: {
+            host: string;
+            /**
+             * Format: double
+             * @description Mean share of the time
+             */
+            share: number;
+            switch: string;
+        };
         Incident: {
             /** Format: date-time */
             begin: string;
@@ -1677,6 +1737,8 @@ export interface components {
             id: string;
             /** @description Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8 */
             location: string;
+            /** @description Id of the incident that it turned out to be part of */
+            merged_into?: string;
             /** @enum {string} */
             severity: "notice" | "warning" | "critical";
             /** @enum {string} */
@@ -1757,6 +1819,8 @@ export interface components {
             operator_actions: components["schemas"]["IncidentAction"][];
             /** @description Port where it started */
             origin?: components["schemas"]["PortRef"];
+            /** @description Ids of incidents that turned out to be part of it */
+            parts: string[];
             /** @description PFC propagation path: each port is paused by the next */
             pfc_path: components["schemas"]["PortRef"][];
             /** @description Ids */
@@ -1783,6 +1847,212 @@ export interface components {
             /** @description The newest check whether the fault is still there, since the controller started */
             verification?: components["schemas"]["Verification"];
             victims: components["schemas"]["Participant"][];
+        };
+        Job: {
+            /**
+             * Format: int64
+             * @description The other part
+             */
+            compute_ns: number;
+            /**
+             * Format: int64
+             * @description Median part of it in which ranks send
+             */
+            exchange_ns: number;
+            /** @description What slows it, the costliest first; the first is the verdict */
+            findings: components["schemas"]["JobFinding"][];
+            /** Format: int64 */
+            flows: number;
+            /** @description In ring order where the pattern is a ring */
+            hosts: string[];
+            /** @description Found in flows; else of the configuration */
+            inferred: boolean;
+            name: string;
+            /**
+             * @description Which ranks send to which
+             * @enum {string}
+             */
+            pattern: "pair" | "ring" | "tree" | "all-to-all" | "mesh";
+            /**
+             * Format: int64
+             * @description Median time from step to step
+             */
+            period_ns: number;
+            /**
+             * Format: int64
+             * @description Length of the slots that times are counted in
+             */
+            resolution_ns: number;
+            /**
+             * Format: int64
+             * @description Whole steps in the range; 0: no steps are visible
+             */
+            steps: number;
+        };
+        JobCell: {
+            /**
+             * Format: int64
+             * @description In a step
+             */
+            bytes: number;
+            dst: string;
+            /** @description Switches of its largest flow */
+            path: string[];
+            /**
+             * Format: int64
+             * @description While it sent
+             */
+            rate_bps: number;
+            src: string;
+            /**
+             * Format: int64
+             * @description From its first byte to its last
+             */
+            took_ns: number;
+            /**
+             * Format: int64
+             * @description From the start of the step to its first byte
+             */
+            wait_ns: number;
+        };
+        JobDetail: {
+            /** @description The delay matrix: a row is a sender, a column a receiver */
+            cells: components["schemas"]["JobCell"][];
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description The other part
+             */
+            compute_ns: number;
+            /**
+             * Format: int64
+             * @description Median part of it in which ranks send
+             */
+            exchange_ns: number;
+            /** @description What slows it, the costliest first; the first is the verdict */
+            findings: components["schemas"]["JobFinding"][];
+            flow_list: components["schemas"]["JobFlow"][];
+            /** Format: int64 */
+            flows: number;
+            /** Format: date-time */
+            from: string;
+            /** @description In ring order where the pattern is a ring */
+            hosts: string[];
+            /** @description Incidents of the range at its hosts or on its paths, or that affect it */
+            incidents: components["schemas"]["Incident"][];
+            /** @description Found in flows; else of the configuration */
+            inferred: boolean;
+            /** @description Where its flows lose packets */
+            losses: components["schemas"]["JobLoss"][];
+            name: string;
+            /**
+             * @description Which ranks send to which
+             * @enum {string}
+             */
+            pattern: "pair" | "ring" | "tree" | "all-to-all" | "mesh";
+            /** @description Hosts that pause their switches */
+            pauses: components["schemas"]["HostPause"][];
+            /**
+             * Format: int64
+             * @description Median time from step to step
+             */
+            period_ns: number;
+            ranks: components["schemas"]["JobRank"][];
+            /**
+             * Format: int64
+             * @description Length of the slots that times are counted in
+             */
+            resolution_ns: number;
+            /** @description Oldest first */
+            series: components["schemas"]["JobStep"][];
+            /**
+             * Format: int64
+             * @description Whole steps in the range; 0: no steps are visible
+             */
+            steps: number;
+            /** Format: date-time */
+            to: string;
+        };
+        JobFinding: {
+            /**
+             * @description compute: a rank is late; host: one takes packets too slowly; link: packets are lost on it; congestion: the exchange is slow without any of these
+             * @enum {string}
+             */
+            cause: "none" | "compute" | "host" | "link" | "congestion";
+            /**
+             * Format: int64
+             * @description Time of a step that it takes, as far as it is known
+             */
+            cost_ns: number;
+            /** @description Sending end of a link */
+            from?: string;
+            host?: string;
+            /** @description It is not the computation */
+            network: boolean;
+            /** @description The evidence */
+            text: string;
+            to?: string;
+        };
+        JobFlow: {
+            /**
+             * Format: int64
+             * @description Over the range
+             */
+            bytes: number;
+            /** @description Destination host; absent if outside the fabric */
+            dst?: string;
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            flow: string;
+            path: string[];
+            /** @description Source host; absent if outside the fabric */
+            src?: string;
+        };
+        JobList: {
+            /** @description The whole range was used; else its newest records */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description Start of the flow records that were used
+             */
+            from: string;
+            items: components["schemas"]["Job"][];
+            /**
+             * Format: int64
+             * @description Flows that were not compared: the smallest
+             */
+            omitted: number;
+            /** Format: date-time */
+            to: string;
+        };
+        JobLoss: {
+            from: string;
+            /** Format: int64 */
+            packets: number;
+            to?: string;
+        };
+        JobRank: {
+            host: string;
+            /**
+             * Format: int64
+             * @description How much longer that is than in the middle of the ranks
+             */
+            late_ns: number;
+            /**
+             * Format: int64
+             * @description In a step
+             */
+            sent_bytes: number;
+            /**
+             * Format: int64
+             * @description Median time from the end of its exchange to its next send
+             */
+            think_ns: number;
+        };
+        JobStep: {
+            /** Format: int64 */
+            exchange_ns: number;
+            /** Format: date-time */
+            start: string;
         };
         Link: {
             a: components["schemas"]["PortRef"];
@@ -2719,12 +2989,46 @@ export interface components {
             reports_total: number;
             /** @description The switch sent some before, and nothing of any kind for controller.silent_after */
             silent: boolean;
-            /** @description flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record */
+            /** @description flowset, label, mirror, epoch, diagnosis-request, counters, packet-sample, flow-record, route */
             source: string;
             switch: string;
         };
         ResetEvent: {
             reason: string;
+        };
+        Route: {
+            /** @description Hosts behind the route, at most 8 */
+            hosts: string[];
+            /** @description Neighbours that it should forward to */
+            intended: string[];
+            /** @description Neighbours that the switch forwards to */
+            next_hops: string[];
+            /** Format: int64 */
+            num_hosts: number;
+            /** @description Absent if there is no route */
+            prefix?: string;
+            /** @description The difference has lasted longer than routing takes to converge */
+            settled: boolean;
+            /**
+             * Format: date-time
+             * @description When the difference began
+             */
+            since?: string;
+            /**
+             * @description How it differs from the intended route. Not judged: a next hop of no known neighbour, or the switch's routes are not complete
+             * @enum {string}
+             */
+            state: "same" | "not-judged" | "fewer-next-hops" | "extra-next-hop" | "other-next-hop" | "no-route";
+            switch: string;
+        };
+        RouteList: {
+            /** @description By switch, the worst first */
+            items: components["schemas"]["Route"][];
+            /**
+             * Format: int64
+             * @description Beyond limit
+             */
+            omitted: number;
         };
         RoutingFault: {
             /** @description Host whose packets are misrouted */
@@ -2745,6 +3049,22 @@ export interface components {
             node: string;
             /** @description What the step is for */
             text: string;
+        };
+        SentInterval: {
+            /**
+             * Format: int64
+             * @description Ethernet header to payload, no FCS
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Since the timeline began
+             */
+            from_ns: number;
+            /** Format: int64 */
+            packets: number;
+            /** Format: int64 */
+            to_ns: number;
         };
         ShareInterval: {
             /** Format: double */
@@ -2806,6 +3126,8 @@ export interface components {
              * @description Number of observations
              */
             count: number;
+            /** @description Why this source is not relied on: others count the same packets and contradict it */
+            doubt?: string;
             /** Format: date-time */
             first: string;
             /** Format: date-time */
@@ -2840,6 +3162,8 @@ export interface components {
             items: components["schemas"]["ReportAge"][];
             /** Format: date-time */
             time: string;
+            /** @description Sources that cannot be right, by what others count of the same packets */
+            wrong: components["schemas"]["WrongSource"][];
         };
         Span: {
             /**
@@ -2954,8 +3278,15 @@ export interface components {
         Timeline: {
             /** Format: int64 */
             length_ns: number;
+            /**
+             * Format: int64
+             * @description Such flows beyond the largest
+             */
+            omitted_senders?: number;
             /** @description The packet's path in order, then where pauses came from */
             rows: components["schemas"]["TimelineRow"][];
+            /** @description What flows sent that were in paused or congested queues, by the counters of their first switch */
+            senders: components["schemas"]["TimelineSender"][];
             /** @description The rows drawn in characters: █ paused, ░ congested, ▓ ▒ the same with the packet in it, * packet, ? no report */
             text: string;
         };
@@ -2978,6 +3309,22 @@ export interface components {
             port: components["schemas"]["PortRef"];
             /** @description Its switch reported */
             reported: boolean;
+        };
+        TimelineSender: {
+            /** @description Destination host; absent if outside the fabric */
+            dst?: string;
+            /** @description E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791 */
+            flow: string;
+            /** @description From the first to the last packet of each epoch */
+            intervals: components["schemas"]["SentInterval"][];
+            /** @description Egress ports of the switches that reported it */
+            outs: components["schemas"]["PortRef"][];
+            /** Format: int32 */
+            priority: number;
+            /** @description Source host; absent if outside the fabric */
+            src?: string;
+            /** @description Whose counters they are: the first on the path that reported */
+            switch: string;
         };
         TokenFailures: {
             /** @description IPv4 address or IPv6 network of 64 bits */
@@ -3049,6 +3396,8 @@ export interface components {
             dscp: number;
             /** Format: int32 */
             ecn: number;
+            /** @description Interface name of the ingress port, e.g. Ethernet8 */
+            in_interface?: string;
             /**
              * Format: int32
              * @description Ingress port; absent if unknown
@@ -3059,6 +3408,8 @@ export interface components {
              * @description Number of IP headers; more than one inside a tunnel
              */
             ip_headers: number;
+            /** @description Interface name of the egress port */
+            out_interface?: string;
             /**
              * Format: int32
              * @description Egress port; absent if unknown
@@ -3148,6 +3499,32 @@ export interface components {
             /** @description What it does, or what it rests on */
             text: string;
             who: string;
+        };
+        WrongSource: {
+            /** Format: date-time */
+            first: string;
+            /** Format: date-time */
+            last: string;
+            /** @description Of a counter: its port; of a flowset: where it was found */
+            port?: components["schemas"]["PortRef"];
+            /** @description That a counter comes by: sFlow, gNMI, OTLP; absent: port states of Weft */
+            protocol?: string;
+            /**
+             * Format: double
+             * @description Of lying: by how much it is wrong; -0.01 is 1 % too little
+             */
+            share: number;
+            /** @enum {string} */
+            source: "flowset" | "packets sent" | "bytes sent" | "packets received" | "bytes received";
+            /** @enum {string} */
+            state: "lying" | "resetting" | "silent";
+            switch: string;
+            text: string;
+            /**
+             * Format: int64
+             * @description Other counts of the same packets, which agree
+             */
+            witnesses: number;
         };
     };
     responses: never;
@@ -4046,6 +4423,80 @@ export interface operations {
             };
         };
     };
+    "list-jobs": {
+        parameters: {
+            query?: {
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
+                from?: string;
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
+                to?: string;
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
+                last?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "get-job": {
+        parameters: {
+            query?: {
+                /** @description Start of the range (inclusive), RFC 3339; default: to minus last */
+                from?: string;
+                /** @description End of the range (exclusive), RFC 3339; default: now, by the fabric's clock */
+                to?: string;
+                /** @description Length of the range if from is absent, e.g. 90s; default: 1h */
+                last?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetail"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
     "list-marks": {
         parameters: {
             query?: never;
@@ -4451,6 +4902,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Probe"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "list-routes": {
+        parameters: {
+            query?: {
+                /** @description Empty: all */
+                switch?: string;
+                /** @description Only those that differ from the intended ones, and have settled */
+                drift?: boolean;
+                /** @description Maximum number of items */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouteList"];
                 };
             };
             /** @description Error */
