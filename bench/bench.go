@@ -62,8 +62,8 @@ func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
 // Suites returns all suites by name.
 func Suites() []Suite {
 	return []Suite{
-		packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite,
-		serveSuite, diagnoseSuite, agentSuite, sourcesSuite,
+		packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite, TopFlows(DefaultFlowRows),
+		serveSuite, diagnoseSuite, agentSuite, sourcesSuite, clusterSuite,
 	}
 }
 

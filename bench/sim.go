@@ -17,8 +17,8 @@ import (
 
 var simSuite = Suite{
 	Name:  "sim",
-	About: "packet-hops per second of CPU, compared with Debian's ns-3 3.37",
-	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP, without and with programs in every switch; then k=8 and k=16; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
+	About: "packet-hops per second of CPU, compared with Debian's ns-3 3.37, and of wall time on two cores",
+	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP, without and with programs in every switch; then k=8 and k=16; then both on one core and on two; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
 	run: func(ctx context.Context) ([]Result, error) {
 		if err := ns3.Available(); err != nil {
 			return nil, err
@@ -39,6 +39,16 @@ var simSuite = Suite{
 				higherIsBetter(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate(), "M/s", "Weft at k=4", ours.rate(), 0.1),
 				lowerIsBetter(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4",
 					ours.perFlow, 0.1))
+		}
+		for _, size := range []struct {
+			k        int
+			programs programs
+		}{{4, nil}, {8, nil}, {8, everyProgram}, {16, nil}} {
+			cores, err := compareCores(ctx, size.k, size.programs)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, cores...)
 		}
 		files, err := measureHPCC(ctx)
 		if err != nil {

@@ -156,7 +156,7 @@ func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]R
 func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	depth := 0
-	ours, theirs, err := timeAlternating(ctx, func() error {
+	ours, theirs, err := timeAlternating(ctx, storeQueries, func() error {
 		depth = r.IntN(storeBatches - 1)
 		p, err := s.Flows(ctx, record.Query{
 			Limit: 100,
@@ -184,7 +184,7 @@ func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 func compareRollup(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(7, 8))
 	node := ""
-	ours, theirs, err := timeAlternating(ctx, func() error {
+	ours, theirs, err := timeAlternating(ctx, storeQueries, func() error {
 		node = "e" + strconv.Itoa(r.IntN(80))
 		p, err := s.Ports(ctx, record.Query{Node: node, Step: time.Second})
 		if err == nil && len(p.Items) == 0 {
@@ -205,8 +205,8 @@ func compareRollup(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 }
 
 // timeAlternating times two sides in turns, in milliseconds.
-func timeAlternating(ctx context.Context, ours, theirs func() error) (a, b []float64, err error) {
-	for range storeQueries {
+func timeAlternating(ctx context.Context, queries int, ours, theirs func() error) (a, b []float64, err error) {
+	for range queries {
 		for side, do := range []func() error{ours, theirs} {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err

@@ -40,6 +40,7 @@ func everyProgram(dev inswitch.Device) ([]inswitch.Program, error) {
 // their reports.
 func (of programs) attach(n *sim.Network) error {
 	cfg := simhost.DefaultConfig()
+	cfg.Isolated = true
 	var err error
 	if cfg.Carrier, err = simhost.NewManagement(n, simhost.DefaultManagementConfig(),
 		func(model.Time, model.NodeID, []byte) {}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/repro/audit"
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/repro/commodity"
 	"github.com/weft-telemetry/weft/repro/dta"
@@ -12,10 +13,13 @@ import (
 	"github.com/weft-telemetry/weft/repro/flowradar"
 	"github.com/weft-telemetry/weft/repro/hawkeye"
 	"github.com/weft-telemetry/weft/repro/intlabel"
+	"github.com/weft-telemetry/weft/repro/jobs"
+	"github.com/weft-telemetry/weft/repro/prove"
+	"github.com/weft-telemetry/weft/repro/sim"
 )
 
-// Paper is a published system and its claims, in the order of the paper. One of them
-// is none: commodity holds Weft's own figures.
+// Paper is a published system and its claims, in the order of the paper. Five of
+// them are none: commodity, prove, audit, sim and jobs hold Weft's own figures.
 type Paper struct {
 	Name   string
 	Title  string
@@ -33,7 +37,11 @@ func Papers() []Paper {
 		},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", hawkeye.Claims()},
+		{"prove", "Not a paper: verdicts tested by experiments that are rebuilt from records", prove.Claims()},
+		{"audit", "Not a paper: telemetry that names sources which contradict others", audit.Claims()},
+		{"jobs", "Not a paper: jobs and what slows them, from flow records", jobs.Claims()},
 		{"commodity", "Not a paper: verdicts from the counters and samples of switches on sale", commodity.Claims()},
+		{"sim", "Not a paper: the simulator against theory", sim.Claims()},
 	}
 }
 

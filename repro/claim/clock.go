@@ -2,6 +2,7 @@ package claim
 
 import (
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -34,19 +35,29 @@ func Best(rounds int, prepare, work func()) (best time.Duration) {
 // it, untimed, and may be nil.
 type Timed struct{ Prepare, Work func() }
 
-// BestOfEach is Best for works that are compared. Rounds alternate between them:
-// a disturbance that lasts for seconds slows rounds of all of them, and not all rounds of one.
-func BestOfEach(rounds int, works ...Timed) []time.Duration {
-	best := make([]time.Duration, len(works))
-	for round := range rounds {
+// Alternate returns the CPU times of works that are compared, by work and round. Rounds
+// alternate between them: a disturbance that lasts for seconds slows all works of a round,
+// and not all rounds of one.
+func Alternate(rounds int, works ...Timed) [][]time.Duration {
+	times := make([][]time.Duration, len(works))
+	for range rounds {
 		for i, w := range works {
-			took := Best(1, w.Prepare, w.Work)
-			if round == 0 || took < best[i] {
-				best[i] = took
-			}
+			times[i] = append(times[i], Best(1, w.Prepare, w.Work))
 		}
 	}
-	return best
+	return times
+}
+
+// TimesFaster returns how many times the time of b that of a is: the median of the rounds
+// of Alternate.
+func TimesFaster(a, b []time.Duration) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = float64(b[i]) / float64(max(a[i], 1))
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	return (ratios[(n-1)/2] + ratios[n/2]) / 2
 }
 
 // Thread returns the CPU time that work took on its own thread. It is for work

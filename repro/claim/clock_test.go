@@ -32,8 +32,8 @@ func TestCPUIsWorkAlone(t *testing.T) {
 	}
 }
 
-// Rounds alternate, each after its preparation, and the least time of each work counts.
-func TestBestOfEachAlternates(t *testing.T) {
+// Rounds alternate, each after its preparation, and less work is faster.
+func TestRoundsAlternate(t *testing.T) {
 	var order string
 	x := 1.0
 	work := func(name string, n int) Timed {
@@ -43,9 +43,24 @@ func TestBestOfEachAlternates(t *testing.T) {
 			}
 		}}
 	}
-	best := BestOfEach(3, work("a", 30_000_000), work("b", 3_000_000))
-	if order != "ababab" || best[1] >= best[0] || best[1] <= 0 {
-		t.Errorf("order %s, times %v; want ababab, and the second less than the first", order, best)
+	times := Alternate(3, work("a", 30_000_000), work("b", 3_000_000))
+	if order != "ababab" || len(times[0]) != 3 || len(times[1]) != 3 {
+		t.Errorf("order %s, times %v; want ababab, and three of each", order, times)
+	}
+	if faster := TimesFaster(times[1], times[0]); faster <= 1 {
+		t.Errorf("a tenth of the work is %v times as fast, want more than 1: %v", faster, times)
+	}
+}
+
+// A round that was disturbed as a whole, and one in which one work was, leave the median.
+func TestTimesFasterIsTheMedian(t *testing.T) {
+	a := []time.Duration{10, 50, 10, 10, 90}
+	b := []time.Duration{30, 150, 30, 400, 30}
+	if got := TimesFaster(a, b); got != 3 {
+		t.Errorf("TimesFaster(%v, %v) = %v, want 3", a, b, got)
+	}
+	if got := TimesFaster(a[:2], []time.Duration{20, 200}); got != 3 {
+		t.Errorf("TimesFaster of 2 and 4 = %v, want 3", got)
 	}
 }
 

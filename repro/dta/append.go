@@ -24,11 +24,15 @@ var appendLists = claim.Claim{
 	Mutations: []claim.Mutation{batches},
 }
 
+// appendRounds is more than the usual number: a batch takes nanoseconds, and the caches of
+// a busy machine change from round to round.
+const appendRounds = 9
+
 func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) {
 	batches := []int{1, 2, 4, 8, 16}
 	sizes := []int{1 << 16, 1 << 20, 1 << 24}
 	res := claim.Result{Pass: true, Notes: []string{
-		"one list, one core; the best of 5 rounds, in CPU time, which alternate between all that is compared",
+		"one list, one core; CPU time in 9 rounds, which alternate between all that is compared; ratios are those of the median round",
 		"the paper's limit is the message rate of a NIC: here that is ready-made batches, written into memory by a core",
 		"batches of 64 bytes, 16 entries of 4 or 8 of 8, are a cache line and are stored as one; others word by word",
 		"the translator also costs time per report, which a switch does not: it has a separate column, and is no part of the verdict",
@@ -40,7 +44,7 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 		LogX: true, LogY: true,
 	}
 	o.Report(0, "batches and sizes")
-	m := &timing{o: o}
+	m := &timing{o: o, turns: appendRounds}
 	var at [][3]int
 	for _, batch := range batches {
 		four, eight := appendRun{1, 1 << 20, batch, 4, alone}, appendRun{1, 1 << 20, batch, 8, alone}
@@ -91,8 +95,8 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 	const capacity = 256 // 131K such lists are 128 MiB
 	numbers := []int{1, 255, 1 << 12, 131_000}
 	res := claim.Result{Notes: []string{
-		"batches of 16 entries of 4 bytes, each to a list drawn at random, rings of 256; one core, the best of 5 rounds, in CPU time, which alternate between all that is compared",
-		"a core waits for a list's ring and head to be read from memory, and the paper's NIC does not: the ring of one list stays in the L1 cache and those of 131K do not. What carries over is that the lists' own work is negligible beside the memory's: bare lines, written to the same addresses without a head, are that limit, measured in the same run",
+		"batches of 16 entries of 4 bytes, each to a list drawn at random, rings of 256; one core, CPU time in 9 rounds, which alternate between all that is compared; ratios are those of the median round",
+		"a core waits for a list's ring and head to be read from memory, and the paper's NIC does not: the ring of one list stays in the L1 cache and those of 131K do not. What carries over is that the lists' own work is negligible beside the memory's: bare lines, written to the same addresses without a head, are that limit, measured in the same run; bare lines whose list's head is also counted, in another line, show what of the difference is the head",
 		"passes if 131K lists reach 0.75 of the rate of bare lines, into memory",
 	}}
 	table := claim.Table{
@@ -101,7 +105,7 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 	}
 	chart := plot.Chart{Title: "Append by number of lists", XTitle: "lists", YTitle: "million entries/s", LogX: true}
 	o.Report(0, "one list to 131K")
-	m := &timing{o: o}
+	m := &timing{o: o, turns: appendRounds}
 	var at [][2]int
 	for _, n := range numbers {
 		rng := claim.Rand(o.Seed, uint64(n))
@@ -114,7 +118,7 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 		at = append(at, [2]int{m.addMemory(t, r), m.addTranslator(t, r)})
 	}
 	last := len(numbers) - 1
-	bareLines := m.addBareLines(numbers[last], capacity)
+	bareLines, bareHeads := m.addBareLines(numbers[last], capacity, false), m.addBareLines(numbers[last], capacity, true)
 	rate, err := m.rates()
 	if err != nil {
 		return res, err
@@ -126,8 +130,11 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 	}
 	bare := rate[bareLines]
 	share := memory[last] / bare
+	table.Row("bare lines of 131000", fmt.Sprintf("%.4g", bare), "")
+	table.Row("bare lines and heads of 131000", fmt.Sprintf("%.4g", rate[bareHeads]), "")
 	res.Pass = share >= 0.75
-	res.Measured = fmt.Sprintf("%.2f of the rate of bare lines; of one list's rate %.2f into memory, %.2f through the translator, bare lines %.2f", share, memory[last]/memory[0], reports[last]/reports[0], bare/memory[0])
+	res.Measured = fmt.Sprintf("%.2f of the rate of bare lines, %.2f of that of bare lines and heads; of one list's rate %.2f into memory, %.2f through the translator, bare lines %.2f",
+		share, memory[last]/rate[bareHeads], memory[last]/memory[0], reports[last]/reports[0], bare/memory[0])
 	chart.Series = []plot.Series{
 		{Name: "into memory", X: x, Y: memory},
 		{Name: "through the translator", X: x, Y: reports},

@@ -1,6 +1,9 @@
 package dta
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
@@ -33,6 +36,7 @@ type timing struct {
 	works  []claim.Timed
 	counts []int // entries of each work
 	open   []*list.Table
+	turns  int   // rounds; 0: the usual number
 	err    error // the first
 }
 
@@ -51,7 +55,9 @@ func (m *timing) add(entries int, prepare func(), work func() error) int {
 	return len(m.works) - 1
 }
 
-// rates times all works and returns millions of entries per second of each.
+// rates times all works and returns millions of entries per second of each: of the first in
+// its fastest round, and of the others by how many times faster they were in the same
+// rounds. So ratios of rates are medians, which a busy machine changes little.
 func (m *timing) rates() ([]float64, error) {
 	defer func() {
 		for _, t := range m.open {
@@ -61,13 +67,16 @@ func (m *timing) rates() ([]float64, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	out := make([]float64, len(m.works))
-	turns := rounds
+	turns := cmp.Or(m.turns, rounds)
 	if m.o.Broken() {
 		turns = 3
 	}
-	for i, took := range claim.BestOfEach(turns, m.works...) {
-		out[i] = millions(m.counts[i], took)
+	times := claim.Alternate(turns, m.works...)
+	out := make([]float64, len(m.works))
+	fastest := millions(m.counts[0], slices.Min(times[0]))
+	for i := range out {
+		each := float64(m.counts[i]) / float64(m.counts[0])
+		out[i] = fastest * each * claim.TimesFaster(times[i], times[0])
 	}
 	return out, m.err
 }
@@ -88,7 +97,7 @@ func (m *timing) addMemory(t *list.Table, r appendRun) int {
 	if m.err != nil {
 		return 0
 	}
-	batches := m.o.Pick(1<<23, 1<<21)
+	batches := m.o.Pick(1<<22, 1<<20)
 	if m.o.Broken() {
 		batches = 1 << 19
 	}
@@ -107,7 +116,7 @@ func (m *timing) addTranslator(t *list.Table, r appendRun) int {
 	if m.err != nil {
 		return 0
 	}
-	entries := m.o.Pick(1<<22, 1<<20)
+	entries := m.o.Pick(1<<22, 1<<19)
 	if m.o.Broken() {
 		entries = 1 << 18
 	}
@@ -136,24 +145,29 @@ func (m *timing) addTranslator(t *list.Table, r appendRun) int {
 }
 
 // addBareLines adds lines of 16 entries that are written to the rings of lists drawn
-// at random, without any other work: each visit of a list writes its next line.
-func (m *timing) addBareLines(lists, capacity int) int {
+// at random, without any other work: each visit of a list writes its next line. With
+// heads it also counts the entries in the list's head.
+func (m *timing) addBareLines(lists, capacity int, heads bool) int {
 	t := m.lists(appendRun{lists: lists, capacity: capacity, batch: ofSixteen, entry: 4})
 	if m.err != nil {
 		return 0
 	}
 	ring, rng := capacity*4/8, claim.Rand(m.o.Seed, 0)
-	rings := t.Region().Words()
-	rings = rings[len(rings)-lists*ring:]
+	words := t.Region().Words()
+	rings := words[len(words)-lists*ring:]
 	order := make([]int, 1<<16)
 	for i := range order {
-		order[i] = rng.IntN(lists) * ring
+		order[i] = rng.IntN(lists)
 	}
-	batches, ready := m.o.Pick(1<<23, 1<<21), new([64]byte)
+	batches, ready := m.o.Pick(1<<22, 1<<20), new([64]byte)
 	return m.add(batches*ofSixteen, nil, func() error {
 		for i := range batches {
-			to := rings[order[i&(len(order)-1)]+i/len(order)*8%ring:]
+			at := order[i&(len(order)-1)]
+			to := rings[at*ring+i/len(order)*8%ring:]
 			region.StoreLine((*[8]uint64)(to), ready, &to[0])
+			if heads {
+				region.Publish(&words[at], words[at]+ofSixteen)
+			}
 		}
 		return nil
 	})

@@ -65,7 +65,7 @@ var twoAtOnce = claim.Claim{
 		for _, p := range pairs {
 			names = append(names, p[0].String()+" and "+p[1].String())
 		}
-		res, sum, err := judged(ctx, o, study{lab: best(o), sets: pairs, traces: o.Pick(17, 7)}, names)
+		res, sum, err := judged(ctx, o, study{lab: best(o), sets: pairs, traces: o.Pick(17, 2)}, names)
 		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.95
 		res.Notes = append(res.Notes, "both must be named; passes when precision and recall are at least 0.95")
 		return res, err
@@ -94,7 +94,7 @@ var clocks = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		l := best(o)
 		l.skew = 100 * us
-		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 7)}, rowNames())
+		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 2)}, rowNames())
 		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.95
 		res.Notes = append(res.Notes, "each device's clock is up to 100 µs ahead; passes when precision and recall are "+
 			"at least 0.95")
@@ -110,7 +110,7 @@ var lostReports = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		l := best(o)
 		l.loss = 0.2
-		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 7)}, rowNames())
+		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 2)}, rowNames())
 		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.5
 		res.Notes = append(res.Notes, "every fifth datagram of reports is lost; passes when precision is at least 0.95")
 		return res, err

@@ -41,6 +41,7 @@ type strategy struct {
 	odds     label.Probability
 	rest     float64 // T1/T; 1: no probabilistic labels
 	adaptive bool
+	aging    bool // adaptive with the prototype's aging database
 	silent   bool // no labels at all
 	probes   bool // instead of labels, HULA's
 }
@@ -50,6 +51,9 @@ var (
 	baseB = strategy{name: "Base B", odds: label.ProbabilityF1()}
 	proA  = strategy{name: "Pro on Base A", odds: label.ProbabilityF1(), rest: 1, adaptive: true}
 	proB  = strategy{name: "Pro on Base B", odds: label.ProbabilityF1(), adaptive: true}
+	// The prototype's controller of section 5: time-outs in place of Algorithm 3.
+	agingA = strategy{name: "Pro by time-outs on Base A", odds: label.ProbabilityF1(), rest: 1, adaptive: true, aging: true}
+	agingB = strategy{name: "Pro by time-outs on Base B", odds: label.ProbabilityF1(), adaptive: true, aging: true}
 )
 
 // lab is one run of the testbed: the Clos of 12 switches and 8 servers.
@@ -209,7 +213,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Pro
 		// The paper leaves k open. Here k·T is half the telemetry interval, so
 		// that a port's shift is raised before its window ends, and it stays
 		// raised for ten such spans, as in the prototype.
-		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6}
+		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6, Aging: l.aging}
 	}
 	ctl, err := labels.New(n, all, 0, cfg, labels.Channel{Delay: ms, Seed: l.seed})
 	if err != nil {
