@@ -38,6 +38,8 @@ type agentFlags struct {
 	to, keys string
 	flows    int
 	slot     time.Duration
+	mirror   bool
+	sample   uint32
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -46,6 +48,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.keys, "keys", "", "key file, to authenticate reports; weft keys new writes one")
 	fl.IntVar(&f.flows, "flows", 1000, "flows of a slot that the tables are sized for, of each address family")
 	fl.DurationVar(&f.slot, "slot", 10*time.Millisecond, "length of a slot: controller.slot of weft serve")
+	fl.BoolVar(&f.mirror, "mirror", false, "mirror TCP packets with SYN, FIN or RST, and marked packets, for traces")
+	fl.Uint32Var(&f.sample, "sample", 0, "mirror one in this many packets, too, the same at all agents; 0: none")
 }
 
 // config returns the configuration, and the key of each node.
@@ -57,6 +61,14 @@ func (f *agentFlags) config(topology string) (cfg agent.Config, key func(model.N
 	}
 	if cfg.To, err = parseTarget("to", "udp://"+strings.TrimPrefix(f.to, "udp://")); err != nil {
 		return cfg, nil, err
+	}
+	if f.mirror || f.sample > 0 {
+		mirrors := agent.DefaultMirrors()
+		mirrors.SampleOneIn = f.sample
+		if !f.mirror {
+			mirrors.TCPFlags, mirrors.DebugMask = false, 0
+		}
+		cfg.Mirrors = &mirrors
 	}
 	if f.keys == "" {
 		return cfg, func(model.NodeID) *dta.MAC { return nil }, nil
@@ -83,13 +95,17 @@ their counters are printed. The program changes no packet, and the kernel detach
 when the agent ends, however it ends. --detach detaches the programs of all agents of
 this machine.
 
+--mirror and --sample report the start of selected packets, too, with ports and time, of
+which weft trace shows the paths.
+
 With --host it watches this machine as a host instead: it logs and counts what its own
 counters show (weft why --host), and asks the controller of --server to diagnose TCP
 connections that are slow. It attaches nothing but what --drops needs.
 
 Interfaces are those that have the name of a port of the node, unless --interface names
-them. Needs Linux 6.6 (--hook tcx) or a driver with XDP (--hook xdp), and root or
-CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
+them. --hook tc is tcx on Linux 6.6 and later, and clsact on older kernels from 5.17
+on, where --detach removes what an agent that was killed has left; --hook xdp needs a
+driver with XDP. Needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 		Example: `  weft agent --topology fabric.yaml --node leaf0
   weft agent --topology fabric.yaml --node leaf0 --attach --to 10.0.0.5:40040 --keys weft.keys
   weft agent --topology fabric.yaml --node gw0 --attach --interface eth0=1 --interface eth1=2
@@ -122,6 +138,7 @@ CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 			if cfg.Flowset.List = lists.FlowsetList(id); cfg.Flowset.List == control.NoList {
 				return usagef("--node %s is a host, want a switch: hosts have no list of flowsets", node)
 			}
+			setMirrorLists(&cfg, &lists)
 			cfg.Node, cfg.Key = id, key(id)
 			if cfg.Interfaces, err = chooseInterfaces(doc.Fabric.Node(id), interfaces, ebpf.Hook(hook)); err != nil {
 				return err
@@ -137,7 +154,7 @@ CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 	fl.StringVar(&topology, "topology", "", "topology file of the fabric")
 	fl.StringVar(&node, "node", host, "name of this machine in the topology")
 	fl.StringArrayVar(&interfaces, "interface", nil, "interface to observe, NAME or NAME=PORT with a number or name of the topology's port; repeatable")
-	fl.StringVar(&hook, "hook", string(ebpf.TCX), "where packets are counted: tcx or xdp")
+	fl.StringVar(&hook, "hook", string(ebpf.TC), "where packets are counted: "+hookNames())
 	fl.StringVar(&status, "status", "", "address that serves /metrics; empty disables it")
 	fl.BoolVar(&attach, "attach", false, "attach the program and report")
 	fl.BoolVar(&detach, "detach", false, "detach the programs of all agents of this machine, and end")
@@ -146,6 +163,13 @@ CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 	cmd.Flags().Lookup("node").DefValue = "" // the manual is the same on every machine
 	cmd.MarkFlagsMutuallyExclusive("attach", "detach")
 	return cmd
+}
+
+// setMirrorLists has mirrors go to the lists of the fabric.
+func setMirrorLists(cfg *agent.Config, lists *control.ListPlan) {
+	if cfg.Mirrors != nil {
+		cfg.Mirrors.List, cfg.Mirrors.Lists = lists.Mirrors.First, uint32(lists.Mirrors.Count)
+	}
 }
 
 func detachAgents(w io.Writer) error {
@@ -157,10 +181,19 @@ func detachAgents(w io.Writer) error {
 	return nil
 }
 
+// hookNames lists the hooks.
+func hookNames() string {
+	var names []string
+	for _, h := range ebpf.Hooks() {
+		names = append(names, string(h))
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
 // chooseInterfaces returns the interfaces to observe.
 func chooseInterfaces(n *topo.Node, named []string, hook ebpf.Hook) (list []agent.Interface, err error) {
-	if hook != ebpf.TCX && hook != ebpf.XDP {
-		return nil, usagef("--hook %q, want %s or %s", hook, ebpf.TCX, ebpf.XDP)
+	if !slices.Contains(ebpf.Hooks(), hook) {
+		return nil, usagef("--hook %q, want %s", hook, hookNames())
 	}
 	for _, one := range named {
 		name, port, given := strings.Cut(one, "=")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -20,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/console"
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/cluster"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
@@ -113,16 +113,11 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log, _ := cfg.Log.Logger(cmd.ErrOrStderr())
-	controller, err := serve.ControllerConfig(&cfg)
+	controller, err := serve.ControllerConfig(&cfg, nil)
 	if err != nil {
 		return usageError{err}
 	}
 	has := func(role string) bool { return slices.Contains(cfg.Roles, role) }
-	if has("decode") || has("receive") {
-		if err := cfg.CheckForward(); err != nil {
-			return usageError{err}
-		}
-	}
 	c, err := connectCluster(ctx, &cfg)
 	if err != nil {
 		return err
@@ -135,20 +130,43 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
+	metrics := &cluster.Metrics{Streams: c.streams(), Groups: map[string]*member.Member{}}
 	var work []func(context.Context) error
+	join := func(group string, partitions int, does member.Work) error {
+		m, err := member.New(member.Config{Group: group, ID: memberName(&cfg), Partitions: partitions, Interval: cfg.Stream.Lease / 4}, c.leases, does)
+		if err != nil {
+			return err
+		}
+		metrics.Groups[group] = m
+		work = append(work, m.Run)
+		return nil
+	}
+	if cfg.Stream.Metrics != "" {
+		l, err := net.Listen("tcp", cfg.Stream.Metrics)
+		if err != nil {
+			return fmt.Errorf("stream.metrics: %w", err)
+		}
+		work = append(work, func(ctx context.Context) error { return metrics.Serve(ctx, l) })
+	}
 	if has("decode") || has("receive") {
-		run, err := c.decoder(ctx, &controller, log)
+		metrics.Publisher = cluster.NewPublisher(&controller, c.streams(), nil)
+		run, err := c.decoder(ctx, metrics.Publisher, log)
 		if err != nil {
 			return err
 		}
 		work = append(work, run)
 	}
 	if has("analyze") {
-		work = append(work, c.member(cluster.FlowGroup, cfg.Stream.Partitions, cluster.NewAnalyzers(&controller, c.streams()).Work))
+		metrics.Analyzers = cluster.NewAnalyzers(&controller, c.streams())
+		if err := join(cluster.FlowGroup, cfg.Stream.Partitions, metrics.Analyzers.Work); err != nil {
+			return err
+		}
 	}
 	if has("lead") {
-		l := &cluster.Leader{Config: controller, Streams: c.streams(), Marks: c.marks, Store: store, Log: log}
-		work = append(work, c.member(cluster.LeadGroup, 1, l.Work))
+		metrics.Leader = &cluster.Leader{Config: controller, Streams: c.streams(), Marks: c.marks, Store: store, Log: log, Commit: cluster.DefaultCommit}
+		if err := join(cluster.LeadGroup, 1, metrics.Leader.Work); err != nil {
+			return err
+		}
 	}
 	if has("api") {
 		r, err := serve.NewReader(ctx, cfg, serve.Deps{Store: store, Console: console.Files(), Build: readBuildInfo(), Log: log})
@@ -182,20 +200,9 @@ func runAll(ctx context.Context, work []func(context.Context) error) (err error)
 	return err
 }
 
-// member is membership in a group.
-func (c *clusterConn) member(group string, partitions int, work member.Work) func(context.Context) error {
-	return func(ctx context.Context) error {
-		m, err := member.New(member.Config{Group: group, ID: memberName(c.cfg), Partitions: partitions, Interval: c.cfg.Stream.Lease / 4}, c.leases, work)
-		if err != nil {
-			return err
-		}
-		return m.Run(ctx)
-	}
-}
-
 // decoder receives reports and forwards them.
-func (c *clusterConn) decoder(ctx context.Context, controller *control.Config, log *slog.Logger) (func(context.Context) error, error) {
-	s, err := serve.New(ctx, *c.cfg, serve.Deps{Log: log, Forward: cluster.NewPublisher(controller, c.streams(), nil)})
+func (c *clusterConn) decoder(ctx context.Context, to *cluster.Publisher, log *slog.Logger) (func(context.Context) error, error) {
+	s, err := serve.New(ctx, *c.cfg, serve.Deps{Log: log, Forward: to})
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +288,7 @@ func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err e
 	if err != nil {
 		return usageError{err}
 	}
-	controller, err := serve.ControllerConfig(&cfg)
+	controller, err := serve.ControllerConfig(&cfg, survey.Kinds)
 	if err != nil {
 		return usageError{err}
 	}

@@ -36,15 +36,12 @@ type demoFlags struct {
 	once   bool
 
 	scenario string // file
-	record   string // file
-	send     string // address
-	clock    string // start of the fabric's clocks
-	speak    string // what switches speak instead of Weft's reports
-	export   sonic.Config
+	reportFlags
 }
 
 func (a *app) demoCommand() *cobra.Command {
-	f := demoFlags{Config: live.DefaultConfig(), export: sonic.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
+	f := demoFlags{Config: live.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
+	f.export = sonic.DefaultConfig()
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run Weft on a simulated fabric with injected faults",
@@ -65,13 +62,20 @@ With --once every fault is injected once, as fast as the machine can, and the
 findings are compared with the injected faults. The exit code is 1 if a fault was
 missed or a finding was false.
 
-With --record or --send the fabric only reports, and another Weft analyses: there is
+With --record or --send, or with --speak, the fabric only reports, and another Weft analyses: there is
 no console, and links have 1 Gb/s by default. --record writes the reports of every
 fault to a pcapng file, and the topology beside it, for weft replay. --send sends them
 to a running weft serve in real time.
 
+With --formats int,erspan labels leave as INT reports and mirrors as ERSPAN packets,
+which int.listen and erspan.listen of weft serve receive; the rest leaves by DTA. To
+send ERSPAN packets needs CAP_NET_RAW.
+
 With --speak sonic switches run no program of Weft. They export what SONiC switches do:
-sFlow samples of packets, interface counters and drop notifications.
+with --send or --record, sFlow samples of packets, interface counters and drop notifications;
+with --gnmi, every switch is a gNMI target with SONiC's COUNTERS_DB and LLDP neighbours, on a
+loopback port of its own without TLS, which are printed as a service's configuration;
+with --otlp, counters of high-frequency telemetry go to an OTLP collector.
 
 With --scenario the fabric, its traffic and its faults are those of a scenario file.`,
 		Example: `  weft demo
@@ -80,7 +84,10 @@ With --scenario the fabric, its traffic and its faults are those of a scenario f
   weft demo --scenario examples/storm.yaml --pace 0.001
   weft demo --record reports.pcapng
   weft demo --send udp://127.0.0.1:40040
-  weft demo --speak sonic --send udp://127.0.0.1:6343 --counters 1s --sampling 256`,
+  weft demo --record reports.pcapng --formats int,erspan
+  weft demo --speak sonic --send udp://127.0.0.1:6343 --counters 1s --sampling 256
+  weft demo --speak sonic --gnmi 127.0.0.1:50051 --send udp://127.0.0.1:6343 --sampling 256
+  weft demo --speak sonic --otlp 127.0.0.1:4317 --otlp-interval 50ms`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -88,7 +95,7 @@ With --scenario the fabric, its traffic and its faults are those of a scenario f
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			if f.record != "" || f.send != "" {
+			if f.given() {
 				return a.demoReports(ctx, cmd, &f)
 			}
 			if f.once {
@@ -111,9 +118,9 @@ With --scenario the fabric, its traffic and its faults are those of a scenario f
 	fl.StringVar(&f.record, "record", "", "record the reports of every fault in this pcapng file, without a console")
 	fl.StringVar(&f.send, "send", "", "send reports to a running weft serve, udp://HOST:PORT, without a console")
 	fl.StringVar(&f.clock, "clock", "", "with --record: time at which the fabric's clocks start (default: now)")
-	fl.StringVar(&f.speak, "speak", "", "with --record or --send: sonic, what switches export instead of Weft's reports")
-	fl.DurationVar(&f.export.Interval, "counters", f.export.Interval, "with --speak: interval of interface counters")
-	fl.Uint32Var(&f.export.Sampling, "sampling", f.export.Sampling, "with --speak: packets to one sample")
+	fl.StringSliceVar(&f.formats, "formats", nil, "with --record or --send: formats beside DTA: int for labels, erspan for mirrors")
+	fl.StringVar(&f.sendINT, "send-int", "", "with --formats int: address of INT reports, udp://HOST:PORT (default: port 32766 of --send)")
+	f.register(cmd, "with --record, --send, --gnmi or --otlp: ")
 	fl.BoolVar(&f.once, "once", false, "inject every fault once at full speed and compare the findings")
 	return cmd
 }
@@ -123,6 +130,9 @@ const maxPace = 1000.0
 
 func (f *demoFlags) check(cmd *cobra.Command) error {
 	if err := f.checkCombination(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	if err := f.readFormats(); err != nil {
 		return err
 	}
 	var err error
@@ -138,12 +148,9 @@ func (f *demoFlags) check(cmd *cobra.Command) error {
 		return usagef("--pace %v, want 0 to %v", f.pace, maxPace)
 	case f.every < 0:
 		return usagef("--every %v, want 0 or more", f.every)
-	case f.speak != "" && f.speak != "sonic":
-		return usagef("--speak %q, want sonic", f.speak)
-	case f.export.Interval < time.Millisecond || f.export.Interval > time.Hour:
-		return usagef("--counters %v, want 1ms to 1h", f.export.Interval)
-	case f.export.Sampling < 1 || f.export.Sampling > 1<<24:
-		return usagef("--sampling %d, want 1 to %d", f.export.Sampling, 1<<24)
+	}
+	if err := f.speakFlags.check(); err != nil {
+		return err
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return usagef("--listen %q, want ADDRESS:PORT", f.listen)
@@ -157,17 +164,20 @@ func (f *demoFlags) check(cmd *cobra.Command) error {
 // checkCombination rejects flags that exclude each other. A fabric that reports to
 // others has links of 1 Gb/s by default: that runs in real time.
 func (f *demoFlags) checkCombination(changed func(flag string) bool) error {
-	reports := f.record != "" || f.send != ""
+	reports := f.given()
 	for _, one := range []struct {
 		is    bool
 		what  string
 		flags []string
 	}{
-		{reports, "--record and --send have neither console nor store: the service that takes the reports has", []string{"listen", "store", "pprof", "once", "pace"}},
-		{f.record != "" && f.send == "", "--record injects every fault once, as fast as possible", []string{"every"}},
-		{!reports, "needs --record or --send", []string{"clock", "speak"}},
-		{f.speak == "", "needs --speak", []string{"counters", "sampling"}},
-		{f.send != "", "--send runs by the wall clock", []string{"clock"}},
+		{reports, "a fabric that only reports has neither console nor store: the service that takes the reports has", []string{"listen", "store", "pprof", "once", "pace"}},
+		{f.record != "" && !f.realTime(), "--record injects every fault once, as fast as possible", []string{"every"}},
+		{f.speak == "", "needs --speak", onlyWithSpeak},
+		{!reports, "needs --record, --send, --gnmi or --otlp", []string{"speak"}},
+		{f.record == "", "needs --record", []string{"clock"}},
+		{f.record == "" && f.send == "", "needs --record or --send", []string{"formats", "send-int"}},
+		{f.realTime(), "--send, --gnmi and --otlp run by the wall clock", []string{"clock"}},
+		{f.otlp == "", "needs --otlp", []string{"otlp-interval"}},
 		{f.scenario != "", "the scenario has its own fabric, traffic and faults", []string{"k", "rate", "load", "every", "once"}},
 	} {
 		for _, name := range one.flags {
@@ -191,8 +201,10 @@ func (f *demoFlags) readScenario(cmd *cobra.Command) (*scenario.Scenario, error)
 	if cmd.Flags().Changed("seed") {
 		s.Seed = f.Seed
 	}
-	if err := live.NeedTelemetry(s); err != nil {
-		return nil, usageError{err}
+	if f.speak == "" { // else switches run no program of Weft
+		if err := live.NeedTelemetry(s); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	return s, nil
 }

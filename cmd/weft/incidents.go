@@ -32,7 +32,8 @@ func (a *app) incidentsCommand() *cobra.Command {
 		Short: "List incidents: cause, location, impact; show one with its evidence",
 		Long: `List the incidents of a time range, or show one with its evidence and timeline. With
 --scenario it runs that scenario in the simulator and lists its incidents. Otherwise
-it queries a controller (--server). Notices are listed with --all. With --follow it
+it queries a controller (--server). Open incidents are listed first, and incidents that
+were merged into others below these. Notices are listed with --all. With --follow it
 prints a line for each incident that opens, changes or closes, until it is interrupted.`,
 		Example: `  weft incidents
   weft incidents --last 10m --cause blackhole
@@ -101,7 +102,7 @@ func (f *incidentsFlags) run(a *app, cmd *cobra.Command, id string) error {
 	if a.format == "json" {
 		return printJSON(out, page)
 	}
-	if err := printIncidents(out, t, page.Items); err != nil {
+	if err := printIncidents(out, t, nested(page.Items)); err != nil {
 		return err
 	}
 	if len(page.Items) == 0 {
@@ -155,12 +156,14 @@ func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 		if screenOf(w).width > 0 {
 			begin = timeOfDay(begin)
 		}
-		rows.row(in.ID, in.State, in.Severity, in.Cause, in.Location, begin, in.Summary)
+		rows.row(in.ID, stateText(in), in.Severity, in.Cause, in.Location, begin, in.Summary)
 	}
 	return rows.printOn(w, screenOf(w), func(line string) string {
-		// The first severity of a line is that of its column.
+		// The first severity of a line is that of its column, after a state of one or two
+		// words.
+		f := strings.Fields(line)
 		for severity := range severityColours {
-			if f := strings.Fields(line); len(f) > 2 && f[2] == severity {
+			if len(f) > 3 && slices.Contains(f[2:4], severity) {
 				return severity
 			}
 		}
@@ -171,6 +174,12 @@ func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
 	fmt.Fprintf(out, "%s  %s, %s, %s since %s%s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin),
 		handlingText(t, in.Handling), in.Sentence)
+	if in.MergedInto != "" {
+		fmt.Fprintf(out, "part of %s\n", in.MergedInto)
+	}
+	if len(in.Parts) > 0 {
+		fmt.Fprintf(out, "merged into it: %s\n", strings.Join(in.Parts, ", "))
+	}
 	var evidence, missing []string
 	for i := range in.Evidence {
 		evidence = append(evidence, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))
@@ -183,6 +192,11 @@ func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
 		fmt.Fprintf(out, "; no evidence from %s", strings.Join(missing, ", "))
 	}
 	fmt.Fprintln(out)
+	for i := range in.Evidence {
+		if e := &in.Evidence[i]; e.Doubt != "" {
+			fmt.Fprintf(out, "doubted: %s, because the %s\n", e.Source, e.Doubt)
+		}
+	}
 	if in.Remedy != "" {
 		fmt.Fprintf(out, "action: %s\n", in.Remedy)
 	}

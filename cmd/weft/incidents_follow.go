@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,43 @@ func (f *incidentsFlags) shows(in *api.Incident) bool {
 	q := &f.query
 	return (f.all || q.Severity != "" || in.Severity != "notice") && (q.Severity == "" || q.Severity == in.Severity) &&
 		(q.State == "" || q.State == in.State) && (q.Cause == "" || q.Cause == in.Cause)
+}
+
+// stateText is the state of an incident in a list.
+func stateText(in *api.Incident) string {
+	if in.MergedInto != "" {
+		return "in " + in.MergedInto
+	}
+	return in.State
+}
+
+// nested returns a page with open incidents first, and those that were merged into
+// others below these; otherwise the order stays.
+func nested(page []api.Incident) []api.Incident {
+	parts := map[string][]api.Incident{}
+	var roots []api.Incident
+	for i := range page {
+		if into := page[i].MergedInto; slices.ContainsFunc(page, func(in api.Incident) bool { return in.ID == into }) {
+			parts[into] = append(parts[into], page[i])
+		} else {
+			roots = append(roots, page[i])
+		}
+	}
+	slices.SortStableFunc(roots, func(a, b api.Incident) int { return -strings.Compare(a.State, b.State) })
+	list := make([]api.Incident, 0, len(page))
+	var add func(in api.Incident)
+	add = func(in api.Incident) {
+		list = append(list, in)
+		own := parts[in.ID]
+		delete(parts, in.ID)
+		for i := range own {
+			add(own[i])
+		}
+	}
+	for i := range roots {
+		add(roots[i])
+	}
+	return list
 }
 
 // list reads pages until it has as many incidents as are asked for.
@@ -74,7 +112,7 @@ func (f *follower) print(in *api.Incident) error {
 		return json.NewEncoder(f.out).Encode(in)
 	}
 	s := screenOf(f.out)
-	line := fmt.Sprintf("%s  %-6s %-8s %-6s %-13s %s  %s", f.clock(in), in.ID, in.Severity, in.State, in.Cause, in.Location, in.Summary)
+	line := fmt.Sprintf("%s  %-6s %-8s %-6s %-13s %s  %s", f.clock(in), in.ID, in.Severity, stateText(in), in.Cause, in.Location, in.Summary)
 	_, err := fmt.Fprintln(f.out, s.paint(s.fit(line), in.Severity))
 	return err
 }

@@ -32,7 +32,7 @@ are down, packets that an eBPF program drops.
 
 Nothing outside of the namespaces, whose names begin with weft-, is touched. What a lab
 that was killed has left is removed at the next start, and by weft lab down. Needs root
-and Linux 6.6.`,
+and Linux 5.17.`,
 		Example: `  weft topo gen leaf-spine --leaves 4 --spines 2 --hosts 2 > fabric.yaml
   weft serve --topology fabric.yaml --controller-slot 50ms &
   weft lab up fabric.yaml --slot 50ms &
@@ -65,6 +65,7 @@ traffic are printed: packets sent and received.`,
 				return err
 			}
 			lists := control.DefaultListPlan(doc.Fabric)
+			setMirrorLists(&cfg, &lists)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			return runLab(ctx, cmd.OutOrStdout(), lab.Config{Routes: routes, Agent: cfg, Key: key, List: lists.FlowsetList}, pairs, pause)

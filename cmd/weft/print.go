@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // printJSON writes one indented value; FlowKeys keep their ">".
@@ -31,16 +32,23 @@ func (t *table) row(cells ...any) {
 }
 
 func (t *table) print(w io.Writer) error {
-	return t.printOn(w, screen{}, func(string) string { return "" })
+	return t.printOn(w, screenOf(w), func(string) string { return "" })
 }
 
-// printOn prints the table on a screen: lines are cut to its width, and coloured by
-// their severity.
+// printOn prints the table on a screen: columns fit its width, and lines are coloured
+// by their severity.
 func (t *table) printOn(w io.Writer, s screen, severity func(line string) string) error {
 	var b strings.Builder
-	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	tw := tabwriter.NewWriter(&b, 0, 0, columnGap, ' ', 0)
+	widths := t.columnWidths(s.width)
 	for _, row := range t.rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(tw, "\t")
+			}
+			fmt.Fprint(tw, screen{width: widths[i]}.fit(cell))
+		}
+		fmt.Fprintln(tw)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -52,6 +60,41 @@ func (t *table) printOn(w io.Writer, s screen, severity func(line string) string
 		}
 	}
 	return nil
+}
+
+const (
+	columnGap = 2
+	minColumn = 8 // that a column is not narrowed below, even if its title is shorter
+)
+
+// columnWidths returns the widths that columns may have on a screen: the widest are
+// narrowed until a line fits, but not below their title. A screen of width 0 takes all.
+func (t *table) columnWidths(screen int) (widths []int) {
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	total := columnGap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; screen > 0 && total > screen; total-- {
+		widest := -1
+		for i, title := range t.rows[0] {
+			if widths[i] > max(minColumn, utf8.RuneCountInString(title)) && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
 }
 
 // checkWritable reports before a long run starts that its output file cannot be

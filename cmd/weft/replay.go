@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -263,10 +264,6 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 	if err != nil {
 		return usageError{err}
 	}
-	summary, err := capture.Summarize(cfg.Ports(), inputs...)
-	if err != nil {
-		return usageError{err}
-	}
 	var keep serve.Store
 	if f.store != "" {
 		s, err := openAnyStore(cmd.Context(), f.store)
@@ -276,17 +273,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 		defer func() { err = errors.Join(err, s.Close()) }()
 		keep = s
 	}
-	r, err := serve.NewReplay(cmd.Context(), cfg, summary.Kinds, keep)
-	if err != nil {
-		return usageError{err}
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	in, err := capture.Open(cfg.Ports(), inputs...)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	found, err := r.Run(cmd.Context(), in)
+	found, err := analyseFiles(cmd.Context(), cfg, keep, inputs)
 	if err != nil {
 		return err
 	}
@@ -299,4 +286,23 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 		err = errFault
 	}
 	return err
+}
+
+// analyseFiles analyses recordings as weft serve does.
+func analyseFiles(ctx context.Context, cfg serve.Config, keep serve.Store, inputs []capture.Input) (_ *serve.Summary, err error) {
+	summary, err := capture.Summarize(cfg.Ports(), inputs...)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r, err := serve.NewReplay(ctx, cfg, summary.Kinds, keep)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	in, err := capture.Open(cfg.Ports(), inputs...)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return r.Run(ctx, in)
 }

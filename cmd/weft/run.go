@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,9 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/dataplane/sonic"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/hpcc"
+	"github.com/weft-telemetry/weft/scenario/report"
+	"github.com/weft-telemetry/weft/sim"
 )
 
 // runFlags are the flags of weft run; other commands that run a scenario take
@@ -24,24 +28,28 @@ type runFlags struct {
 	asDCQCN  bool
 	unit     string // of BUFFER_SIZE
 	seed     uint64
+	cores    int
 	duration time.Duration
 	out      string
 	pcap     []string
+	parquet  bool
 	quiet    bool
 	check    bool
 	sweep    sweepFlags
 	workload workloadFlags
+	reports  reportFlags // with --speak
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
+	f.reports.export = sonic.DefaultConfig()
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a scenario in the simulator and check its expectations",
 		Long: `Run a scenario in the packet-level simulator and check its expectations.
 
 A scenario is a YAML file: topology, fabric settings, traffic, faults and expected
-results. With --hpcc it is a configuration of the HPCC simulator, with --htsim,
+results. With --hpcc it is a configuration of the HPCC simulator, with --simai, --htsim,
 --goal or --chakra a workload of other simulators, on the topology of --topo. The same
 seed gives the same output, byte for byte.
 
@@ -54,15 +62,24 @@ full), or agents detected PFC spreading.
 
 --check reads the scenario and everything it names, and runs nothing. --set changes a
 value of the file. --seeds runs the scenario with each seed and prints the mean of
-every figure with its 95 % confidence interval; --csv keeps the runs in a file, and a
-sweep that was interrupted goes on where it stopped.`,
+every figure with its 95 % confidence interval; --vary does so with each value of a setting, and --plot draws
+the figures with their confidence bands. --csv keeps the runs in a file, and a
+sweep that was interrupted goes on where it stopped.
+
+With --speak sonic the scenario runs by the wall clock, and its switches export what SONiC
+switches do, for a running weft serve: sFlow to --send, high-frequency telemetry to --otlp, and
+every switch is a gNMI target from --gnmi on. It starts when every target has a subscriber. No
+expectation is checked: what the fabric shows is the service's to find.`,
 		Example: `  weft run examples/incast.yaml
   weft run examples/deadlock.yaml --out results
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
   weft run examples/incast.yaml --check
   weft run examples/incast.yaml --seeds 1..20 --set fabric.alpha=1/4 --csv alpha.csv
+  weft run examples/incast.yaml --seeds 1..10 --vary fabric.alpha=1/16,1/8,1/4 --csv alpha.csv --parquet --plot plots
+  weft run examples/recording/scenario.yaml --speak sonic --gnmi 127.0.0.1:50051 --send udp://127.0.0.1:6343 --counters 100ms
   weft run --hpcc mix/config.txt --out results
-  weft run --htsim examples/htsim/permutation.cm --topo examples/htsim/fat-tree.topo`,
+  weft run --htsim examples/htsim/permutation.cm --topo examples/htsim/fat-tree.topo
+  weft run --simai examples/simai/dense.txt --topo examples/simai/rails.topo --conf examples/simai/network.conf`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			format, path, err := f.workload.given()
 			switch {
@@ -82,6 +99,12 @@ sweep that was interrupted goes on where it stopped.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if err := f.checkSpeak(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("cores") && f.cores < 1 || f.cores > sim.MaxCores {
+				return usagef("--cores %d, want 1 to %d", f.cores, sim.MaxCores)
+			}
 			if f.sweep.seeds != "" {
 				return f.runSweep(ctx, a, cmd, strings.Join(args, ""))
 			}
@@ -91,6 +114,10 @@ sweep that was interrupted goes on where it stopped.`,
 			}
 			if f.check {
 				return a.checkScenario(cmd, s, args)
+			}
+			if f.reports.speak != "" {
+				f.reports.export.Seed = s.Seed
+				return a.report(ctx, cmd, &f.reports, scenarioReports(s, f.reports.export))
 			}
 			if err := f.makeOutputDir(); err != nil {
 				return err
@@ -103,7 +130,7 @@ sweep that was interrupted goes on where it stopped.`,
 			}
 			bar.done(r)
 			if f.out != "" {
-				if err := writeResult(f.out, r); err != nil {
+				if err := f.writeResult(ctx, r); err != nil {
 					return err
 				}
 			}
@@ -127,14 +154,19 @@ sweep that was interrupted goes on where it stopped.`,
 	cmd.Flags().StringVar(&f.hpcc, "hpcc", "",
 		"run this configuration file of the HPCC simulator, or of Hawkeye's fork of it")
 	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false,
-		"with --hpcc: use DCQCN instead of the configured congestion control")
+		"with --hpcc or --simai: use DCQCN instead of the configured congestion control")
 	cmd.Flags().StringVar(&f.unit, "buffer-unit", "",
-		"with --hpcc: unit of BUFFER_SIZE, KiB or MiB; default: KiB for Hawkeye's fork, MiB for others")
+		"with --hpcc or --simai: unit of BUFFER_SIZE, KiB or MiB; default: KiB for Hawkeye's fork, MiB for others")
 	cmd.Flags().StringVar(&f.out, "out", "",
 		"write results to this directory: report.html, fct.txt, pfc.txt, qlen.txt, trace.json (Perfetto), CSV, JSON, pcapng")
+	cmd.Flags().BoolVar(&f.parquet, "parquet", false,
+		"with --out: flows, ports and pauses as Parquet, too; with --csv: the runs of the sweep, beside FILE.csv as FILE.parquet")
 	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil,
 		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
+	cmd.Flags().IntVar(&f.cores, "cores", 0, "cores to run on; results do not depend on it (default: all for fabrics of 1000 nodes or more, else one)")
 	cmd.Flags().BoolVar(&f.check, "check", false, "check the scenario and the files it names, and exit")
+	cmd.Flags().StringVar(&f.reports.send, "send", "", "with --speak: send sFlow to a running weft serve, udp://HOST:PORT")
+	f.reports.register(cmd, "")
 	f.sweep.register(cmd)
 	f.workload.register(cmd)
 	f.register(cmd)
@@ -149,24 +181,51 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 }
 
+// checkSpeak rejects flags of a fabric that speaks, or that it cannot have.
+func (f *runFlags) checkSpeak(changed func(flag string) bool) error {
+	if f.reports.speak == "" {
+		for _, name := range append([]string{"send"}, onlyWithSpeak...) {
+			if changed(name) {
+				return usagef("--%s needs --speak", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"out", "pcap", "seeds", "cores"} {
+		if changed(name) {
+			return usagef("--%s: a scenario with --speak runs once and has no results of its own", name)
+		}
+	}
+	if !f.reports.realTime() {
+		return usagef("--speak needs --send, --gnmi or --otlp")
+	}
+	return f.reports.check()
+}
+
 // readScenario reads the scenario to run and applies the flags to it.
 func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.Scenario, err error) {
 	format, path, err := f.workload.given()
 	switch {
 	case err != nil:
 		return nil, usageError{err}
-	case f.asDCQCN && f.hpcc == "":
-		return nil, usagef("--dcqcn is for --hpcc")
-	case f.unit != "" && f.hpcc == "":
-		return nil, usagef("--buffer-unit is for --hpcc")
+	case f.asDCQCN && f.hpcc == "" && format != "simai":
+		return nil, usagef("--dcqcn is for --hpcc and --simai")
+	case f.unit != "" && f.hpcc == "" && format != "simai":
+		return nil, usagef("--buffer-unit is for --hpcc and --simai")
 	case f.unit != "" && bufferUnits[f.unit] == 0:
 		return nil, usagef("--buffer-unit %s, want KiB or MiB", f.unit)
+	case f.parquet && f.out == "" && f.sweep.seeds == "":
+		return nil, usagef("--parquet needs --out, the directory to write to, or --seeds with --csv")
+	case (f.sweep.vary != "" || f.sweep.plot != "") && f.sweep.seeds == "":
+		return nil, usagef("--vary and --plot need --seeds")
 	case len(f.pcap) > 0 && f.out == "":
 		return nil, usagef("--pcap needs --out, the directory to write to")
 	case cmd.Flags().Changed("duration") && (f.duration <= 0 || f.duration > scenario.MaxDuration):
 		return nil, usagef("--duration %v, want above 0 and at most %v", f.duration, scenario.MaxDuration)
 	case f.hpcc != "":
 		s, err = f.fromHPCC(cmd.Flags().Changed("seed"))
+	case format == "simai":
+		s, err = f.workload.readSimAI(path, f.hpccOptions(cmd.Flags().Changed("seed")))
 	case path != "":
 		s, err = f.workload.read(format, path)
 	default:
@@ -197,17 +256,21 @@ func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.
 // bufferUnits are the units of BUFFER_SIZE; empty: the one that the file's keys say.
 var bufferUnits = map[string]model.Bytes{"": 0, "KiB": model.KiB, "MiB": model.MiB}
 
+func (f *runFlags) hpccOptions(seeded bool) hpcc.Options {
+	o := hpcc.Options{Seed: 1, AsDCQCN: f.asDCQCN, BufferUnit: bufferUnits[f.unit]}
+	if seeded {
+		o.Seed = f.seed
+	}
+	return o
+}
+
 // fromHPCC reads an HPCC configuration, which has no seed.
 func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
-	seed := uint64(1)
-	if seeded {
-		seed = f.seed
-	}
 	c, err := hpcc.Read(f.hpcc)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	setup, err := hpcc.Build(c, hpcc.Options{Seed: seed, AsDCQCN: f.asDCQCN, BufferUnit: bufferUnits[f.unit]})
+	setup, err := hpcc.Build(c, f.hpccOptions(seeded))
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -227,6 +290,7 @@ func (f *runFlags) makeOutputDir() error {
 }
 
 func (f *runFlags) options() (o scenario.Options) {
+	o.Cores = f.cores
 	if f.out == "" {
 		return o
 	}
@@ -237,11 +301,16 @@ func (f *runFlags) options() (o scenario.Options) {
 }
 
 // writeResult writes all files of a result.
-func writeResult(dir string, r *scenario.Result) error {
-	if err := r.Run.WriteDir(dir); err != nil {
+func (f *runFlags) writeResult(ctx context.Context, r *scenario.Result) error {
+	if err := r.Run.WriteDir(f.out); err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(dir, "result.json"))
+	if f.parquet {
+		if err := report.WriteParquet(ctx, f.out); err != nil {
+			return err
+		}
+	}
+	out, err := os.Create(filepath.Join(f.out, "result.json"))
 	if err != nil {
 		return err
 	}
@@ -343,59 +412,4 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 		}
 	}
 	return nil
-}
-
-// progressBar shows on a terminal how far a run is.
-type progressBar struct {
-	w        io.Writer
-	quiet    bool
-	terminal bool
-}
-
-func newProgressBar(w io.Writer, quiet bool) *progressBar {
-	b := &progressBar{w: w, quiet: quiet}
-	if f, ok := w.(*os.File); ok && !quiet {
-		info, err := f.Stat()
-		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
-	}
-	return b
-}
-
-func (b *progressBar) show(p scenario.Progress) {
-	if !b.terminal {
-		return
-	}
-	const width = 24
-	done := int(width * float64(p.Now) / float64(p.End))
-	fmt.Fprintf(b.w, "\r[%s%s] %v of %v  %d of %d flows  %s packet-hops/s  %v left\x1b[K",
-		strings.Repeat("=", done), strings.Repeat(" ", width-done), p.Now.Round(time.Microsecond), p.End,
-		p.Finished, p.Flows, amount(p.PerWall), p.Left.Round(100*time.Millisecond))
-}
-
-func (b *progressBar) clear() {
-	if b.terminal {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
-}
-
-// done prints the speed of the run. It goes to standard error, because standard
-// output depends on the scenario alone.
-func (b *progressBar) done(r *scenario.Result) {
-	if !b.quiet {
-		fmt.Fprintf(b.w, "%s simulated in %s, %s packet-hops/s\n", model.FormatDuration(time.Duration(r.Run.End)),
-			model.FormatDuration(r.Wall),
-			amount(float64(r.Run.PacketHops)/max(r.Wall.Seconds(), 1e-9)))
-	}
-}
-
-// amount formats a large number with three significant digits.
-func amount(v float64) string {
-	unit := ""
-	for _, u := range []string{"k", "M", "G"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1000, " "+u
-	}
-	return strings.TrimSpace(figure(v, "")) + unit
 }

@@ -36,7 +36,10 @@ func (a *app) sourcesCommand() *cobra.Command {
 and how often, and the age of the newest. A switch is silent if it reported before and
 sends nothing any more. weft health shows what was lost or refused, and why.
 
-The exit code is 3 if a switch is silent.`,
+Flowsets and port counters count the same packets. A source that contradicts the others is
+listed below: lying, resetting or silent.
+
+The exit code is 3 if a switch is silent or a source is wrong.`,
 		Example: `  weft sources
   weft sources tor0 tor1 --interval 10s
   weft sources -o json | jq '.items[] | select(.silent)'`,
@@ -59,33 +62,36 @@ func (f *sourcesFlags) run(a *app, cmd *cobra.Command, switches []string) error 
 	if err := t.finish(cmd.Context()); err != nil {
 		return err
 	}
-	list, err := t.sourcesOver(cmd.Context(), f.interval, switches)
+	list, wrong, err := t.sourcesOver(cmd.Context(), f.interval, switches)
 	if err != nil {
 		return t.explain(err)
 	}
 	out := cmd.OutOrStdout()
 	if a.format == "json" {
 		err = printJSON(out, struct {
-			Items []switchSource `json:"items"`
-		}{list})
+			Items []switchSource    `json:"items"`
+			Wrong []api.WrongSource `json:"wrong"`
+		}{list, wrong})
 	} else {
-		err = printSources(out, list)
+		if err = printSources(out, list); err == nil {
+			err = printWrongSources(out, wrong)
+		}
 		if len(list) == 0 {
 			t.explainEmpty(cmd.Context(), out)
 		}
 	}
-	if err == nil && slices.ContainsFunc(list, func(s switchSource) bool { return s.Silent }) {
+	if err == nil && (len(wrong) > 0 || slices.ContainsFunc(list, func(s switchSource) bool { return s.Silent })) {
 		err = errFault
 	}
 	return err
 }
 
-// sourcesOver asks twice, for rates.
-func (t *target) sourcesOver(ctx context.Context, interval time.Duration, switches []string) ([]switchSource, error) {
+// sourcesOver asks twice, for rates, and returns the sources that are wrong as well.
+func (t *target) sourcesOver(ctx context.Context, interval time.Duration, switches []string) ([]switchSource, []api.WrongSource, error) {
 	type key struct{ sw, source string }
 	first, err := t.Sources(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	before := map[key]uint64{}
 	for i := range first.Items {
@@ -93,12 +99,12 @@ func (t *target) sourcesOver(ctx context.Context, interval time.Duration, switch
 	}
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	case <-time.After(interval):
 	}
 	second, err := t.Sources(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	took := second.Time.Sub(first.Time).Seconds()
 	list := []switchSource{}
@@ -113,7 +119,29 @@ func (t *target) sourcesOver(ctx context.Context, interval time.Duration, switch
 		}
 		list = append(list, s)
 	}
-	return list, nil
+	wrong := slices.DeleteFunc(second.Wrong, func(w api.WrongSource) bool {
+		return len(switches) > 0 && !slices.Contains(switches, w.Switch)
+	})
+	return list, append([]api.WrongSource{}, wrong...), nil
+}
+
+// printWrongSources prints what contradicts other sources, if anything.
+func printWrongSources(w io.Writer, list []api.WrongSource) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var rows table
+	rows.row("WRONG SOURCE", "STATE", "SINCE", "WHY")
+	for i := range list {
+		s := &list[i]
+		name := s.Switch
+		if s.Port != nil && s.Source != "flowset" {
+			name += ":" + s.Port.Interface
+		}
+		rows.row(name+" "+s.Source, s.State, s.First.UTC().Format("15:04:05.000"), s.Text)
+	}
+	fmt.Fprintln(w)
+	return rows.print(w)
 }
 
 func printSources(w io.Writer, list []switchSource) error {

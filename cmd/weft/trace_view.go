@@ -93,7 +93,7 @@ func printTrace(w io.Writer, t *target, one *api.Trace) error {
 	}
 	for i := range one.Hops {
 		h := &one.Hops[i]
-		out, toNext, note := portNumber(h.Out), "-", ""
+		out, toNext, note := cmp.Or(h.OutInterface, portNumber(h.Out)), "-", ""
 		if i+1 < len(one.Hops) {
 			out += " → " + one.Hops[i+1].Switch
 			toNext = model.FormatDuration(time.Duration(one.Hops[i+1].SinceNs))
@@ -110,7 +110,7 @@ func printTrace(w io.Writer, t *target, one *api.Trace) error {
 		if one.Packet != "" { // it has no IP header
 			ttl, dscp, ecn = "-", "-", "-"
 		}
-		rows.row(i+1, h.Switch, portNumber(h.In), out, ttl, dscp, ecn,
+		rows.row(i+1, h.Switch, cmp.Or(h.InInterface, portNumber(h.In)), out, ttl, dscp, ecn,
 			"+"+model.FormatDuration(h.Time.Sub(one.Hops[0].Time)), toNext, note)
 	}
 	return rows.print(w)
