@@ -3,14 +3,18 @@ package ovstest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Switch is an Open vSwitch in a network namespace of its own: that of the test's
@@ -58,7 +62,26 @@ func Start(t *testing.T) *Switch {
 		v.Run("ovs-vsctl", "add-port", "br0", port)
 	}
 	v.Run("ip", "link", "set", "lo", "up")
+	v.learn()
 	return v
+}
+
+// learn has both hosts and the switch know all addresses: packets that wait for an answer to a
+// neighbour's request may be dropped, and those to an unknown address are flooded.
+func (v *Switch) learn() {
+	for i, ns := range v.hosts {
+		var links []struct {
+			Address string `json:"address"`
+		}
+		if err := json.Unmarshal([]byte(v.Run("ip", "-j", "-n", ns, "link", "show", fmt.Sprintf("h%d", i+1))), &links); err != nil || len(links) != 1 {
+			v.t.Fatalf("interface of host %d: %v, %v", i+1, links, err)
+		}
+		other := v.hosts[1-i]
+		v.Run("ip", "-n", other, "neigh", "replace", fmt.Sprintf("10.9.0.%d", i+1), "lladdr", links[0].Address, "dev", fmt.Sprintf("h%d", 2-i), "nud", "permanent")
+	}
+	for i := range v.hosts {
+		v.send(1-i, 1)
+	}
 }
 
 // Run runs a command to its end.
@@ -94,10 +117,47 @@ func (v *Switch) daemon(name string, args ...string) {
 	})
 }
 
-// Send sends UDP packets from the first host to port 9 of the second, with 2 bytes each.
+// Send sends UDP packets from the first host to port 9 of the second, with 2 bytes each, no faster
+// than the switch forwards them.
 func (v *Switch) Send(packets int) {
 	v.t.Helper()
-	v.Run("ip", "netns", "exec", v.hosts[0], "bash", "-c", fmt.Sprintf("for ((i=0; i<%d; i++)); do echo x > /dev/udp/10.9.0.2/9; done", packets))
+	v.send(1, packets)
+}
+
+// atOnce is how many packets the smallest queue on the way holds: the buffer of the switch's
+// raw socket, 208 KiB, in which a packet takes less than 1 KiB.
+const atOnce = 150
+
+// send sends packets to a host, and waits until its kernel has received all of them.
+func (v *Switch) send(to, packets int) {
+	v.t.Helper()
+	first := v.received(to)
+	for sent := 0; sent < packets; {
+		n := min(packets-sent, atOnce)
+		v.Run("ip", "netns", "exec", v.hosts[1-to], "bash", "-c", fmt.Sprintf("for ((i=0; i<%d; i++)); do echo x > /dev/udp/10.9.0.%d/9; done", n, to+1))
+		sent += n
+		for deadline := time.Now().Add(time.Minute); v.received(to)-first < sent; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				v.t.Fatalf("host %d has received %d UDP packets of %d", to+1, v.received(to)-first, sent)
+			}
+		}
+	}
+}
+
+// received is how many UDP packets a host has received for ports on which nothing listens. Its peer leaves
+// their checksums to hardware that is not there: most count as errors.
+func (v *Switch) received(host int) (sum int) {
+	v.t.Helper()
+	lines := strings.Split(v.Run("ip", "netns", "exec", v.hosts[host], "grep", "^Udp:", "/proc/net/snmp"), "\n")
+	names, values := strings.Fields(lines[0]), strings.Fields(lines[1])
+	for _, name := range []string{"NoPorts", "InErrors"} {
+		n, err := strconv.Atoi(values[slices.Index(names, name)])
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
 }
 
 // Index returns the ifIndex of an interface of the switch, as its own kernel has it.

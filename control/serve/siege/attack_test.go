@@ -186,8 +186,29 @@ func (s *service) sameIncidents(t *testing.T, faults []fault, liar model.NodeID)
 	for _, in := range invented(s, s.incidents(), faults, liar) {
 		if !s.blamed[in.ID] {
 			t.Errorf("invented: %s", describe(&in))
+			s.explain(t, &in)
 		}
 		s.blamed[in.ID] = true
+	}
+}
+
+// explain logs what an incident rests on, and what the service knows to be lost.
+func (s *service) explain(t *testing.T, in *api.Incident) {
+	t.Helper()
+	full, err := s.api.Incident(t.Context(), in.ID)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, e := range full.Timeline {
+		t.Logf("%v %s %s: %s", e.Time, e.Kind, e.Source, e.Text)
+	}
+	for _, st := range s.health().Stages {
+		for _, l := range st.Losses {
+			if l.Count > 0 {
+				t.Logf("%s: %d %s", st.Name, l.Count, l.Reason)
+			}
+		}
 	}
 }
 
