@@ -51,7 +51,8 @@ func (c *Controller) NoteOverwritten(now model.Time, list dta.ListID) {
 }
 
 // NoteDropped notes that reports were lost before they reached a list: dropped by the
-// kernel, or by a full stream. That a mirror is missing then proves nothing.
+// kernel, or by a full stream; or that they may be read too late, by a host that is
+// overloaded. That a mirror is missing then proves nothing.
 func (c *Controller) NoteDropped(now model.Time) {
 	if c.cfg.Forward != nil {
 		c.cfg.Forward.Lost(now, 0, true)

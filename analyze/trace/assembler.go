@@ -274,8 +274,9 @@ func (a *Assembler) isFull(traces, blocks int) bool {
 }
 
 // MirrorsLost says that mirrors were lost at an instant of the analyzer's clock,
-// between the switches and here. A trace that was open then may lack the end of
-// its path: that it ends early is no evidence that the packet was lost.
+// between the switches and here. A trace that was open then, or opened within
+// Config.CloseAfter of it, may lack the end of its path, as mirrors of a packet may arrive in
+// any order: that it ends early is no evidence that the packet was lost.
 func (a *Assembler) MirrorsLost(now model.Time) { a.lostAt = max(a.lostAt, now) }
 
 func saturatingIncrement(n *uint16) {
@@ -350,7 +351,7 @@ func (a *Assembler) closeTrace(i int32, evicted bool) {
 		a.stats.Evicted++
 	}
 	t.classify(a.intent, a.cfg.RouteSettle)
-	if t.End == Lost && t.First <= a.lostAt {
+	if t.End == Lost && a.lostAt != math.MinInt64 && t.First <= a.lostAt.Add(a.cfg.CloseAfter) {
 		t.End = Unknown
 		a.stats.Unproven++
 	}

@@ -43,7 +43,10 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 			now = s.clock.Now()
 		}
 		wall := s.clock.Now()
-		now = max(now, min(wall, now.Add(maxStride)), wall.Add(-maxLag))
+		var late bool
+		if now, late = advance(now, wall); late {
+			s.core.Controller.NoteDropped(now)
+		}
 		s.core.Controller.SetWallClock(wall)
 		found, err := s.poll(now)
 		if err != nil {
@@ -88,6 +91,16 @@ const maxStride = 10 * time.Millisecond
 // maxLag is how far the controller's clock may lag: under constant overload it
 // would never catch up.
 const maxLag = 2 * time.Second
+
+// advance returns the controller's next time. It is late if the clock has to skip
+// time in which reports may have arrived that have not been read.
+func advance(now, wall model.Time) (next model.Time, late bool) {
+	next = max(now, min(wall, now.Add(maxStride)))
+	if earliest := wall.Add(-maxLag); earliest > next {
+		return earliest, true
+	}
+	return next, false
+}
 
 // poll hands the controller all reports that have arrived, and returns their number.
 func (s *socketInput) poll(now model.Time) (n int, err error) {

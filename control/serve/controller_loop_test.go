@@ -3,6 +3,8 @@ package serve
 import (
 	"testing"
 	"time"
+
+	"github.com/weft-telemetry/weft/model"
 )
 
 // TestIdleServicePollsLessOften: the controller reads every step while reports arrive and
@@ -26,5 +28,25 @@ func TestIdleServicePollsLessOften(t *testing.T) {
 	}
 	if idleStep >= maxStride {
 		t.Errorf("an idle service reads every %v, and its clock advances by %v at most; want it to keep up", idleStep, maxStride)
+	}
+}
+
+// TestClockSkipsNoTimeUnnoticed: the clock follows the wall's in strides, never goes
+// back, and says when it cannot but skip time.
+func TestClockSkipsNoTimeUnnoticed(t *testing.T) {
+	const at = model.Time(time.Hour)
+	for name, tc := range map[string]struct {
+		wall model.Time
+		want model.Time
+		late bool
+	}{
+		"in time":               {wall: at.Add(time.Millisecond), want: at.Add(time.Millisecond)},
+		"behind":                {wall: at.Add(maxLag), want: at.Add(maxStride)},
+		"too far behind":        {wall: at.Add(5 * time.Second), want: at.Add(5*time.Second - maxLag), late: true},
+		"a wall clock set back": {wall: at.Add(-time.Minute), want: at},
+	} {
+		if got, late := advance(at, tc.wall); got != tc.want || late != tc.late {
+			t.Errorf("%s: advance(%v, %v) = %v, %v; want %v, %v", name, at, tc.wall, got, late, tc.want, tc.late)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,6 +203,15 @@ func (s *service) explain(t *testing.T, in *api.Incident) {
 	}
 	for _, e := range full.Timeline {
 		t.Logf("%v %s %s: %s", e.Time, e.Kind, e.Source, e.Text)
+	}
+	around := api.Range{From: in.Begin.Add(-20 * time.Second), To: in.Begin.Add(20 * time.Second)}
+	traces, err := s.api.Traces(t.Context(), api.TracesQuery{Range: around, Paging: api.Paging{Limit: 200}, Node: startedAt(in), End: "lost"})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, one := range traces.Items {
+		t.Logf("lost: %v %v %s, %d mirrors missing", one.Time, one.Flow.Flow, strings.Join(one.Path, " "), one.LostMirrors)
 	}
 	for _, st := range s.health().Stages {
 		for _, l := range st.Losses {
