@@ -76,7 +76,7 @@ func (c *Controller) hostName(a model.Addr) string {
 // addPathEvidence adds a path finding as evidence.
 func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 	e := incident.Evidence{
-		At: c.now, From: s.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
+		At: max(c.now, s.End()), From: s.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
 		Location: f.At, Flows: f.Flows, Extent: f.Switches, Scale: uint64(len(f.Flows)),
 	}
 	if f.HasNext {
@@ -185,7 +185,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			continue
 		}
 		e := incident.Evidence{
-			At: c.now, From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+			At: max(c.now, s.End()), From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 			Location: seg.From, Flows: k.flows, Scale: k.lost, LostPackets: k.lost, SentPackets: k.sent,
 			Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}

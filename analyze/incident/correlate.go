@@ -67,6 +67,7 @@ func New(cfg Config) (*Correlator, error) {
 // connects two incidents, the one that explains less becomes part of the one
 // that explains more, and among equals the younger part of the older.
 func (c *Correlator) AddEvidence(e Evidence) *Incident {
+	e.keepOrder()
 	match := c.findIncident(&e)
 	if match == nil {
 		match = &Incident{ID: c.nextID}
@@ -83,6 +84,7 @@ func (c *Correlator) AddEvidence(e Evidence) *Incident {
 // AddSupporting adds evidence if it belongs to an existing incident, and
 // returns that; otherwise nil.
 func (c *Correlator) AddSupporting(e Evidence) *Incident {
+	e.keepOrder()
 	match := c.findIncident(&e)
 	if match != nil {
 		match.addEvidence(&e)
@@ -93,6 +95,7 @@ func (c *Correlator) AddSupporting(e Evidence) *Incident {
 // FindExplanation returns the open incident that explains evidence best, or
 // nil. The evidence is not added.
 func (c *Correlator) FindExplanation(e Evidence) (best *Incident) {
+	e.keepOrder()
 	for _, in := range c.open {
 		if c.isAbout(in, &e) && (best == nil || explains(in, best)) {
 			best = in

@@ -111,6 +111,26 @@ func TestContinuingEvidenceIsNotNew(t *testing.T) {
 	}
 }
 
+// TestCollectorBehindTheSwitches: the clock of a collector is two seconds behind the reports
+// that it reads. A fault that lasts is one incident all the same, and ends after it begins.
+func TestCollectorBehindTheSwitches(t *testing.T) {
+	const behind = 2000 * ms
+	c := newCorrelator(t)
+	var first *Incident
+	for now := 10 * ms; now < 500*ms; now += 10 * ms {
+		in := c.AddEvidence(Evidence{
+			At: now, From: now + behind, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Location: at(4, 2),
+		})
+		if first == nil {
+			first = in
+		}
+		c.CloseQuiet(now)
+		if in != first || in.Closed || in.Last < in.Begin {
+			t.Fatalf("at %v: incident %d from %v to %v, closed: %v; want one, that is open", now, in.ID, in.Begin, in.Last, in.Closed)
+		}
+	}
+}
+
 func TestUnrelatedStayApart(t *testing.T) {
 	for name, pair := range map[string][2]Evidence{
 		"two locations": {

@@ -9,7 +9,9 @@ import (
 
 // Evidence is one finding of one source.
 type Evidence struct {
-	At   model.Time // when it was found, by the collector's clock
+	// At is when it was found, by the collector's clock. That is behind the switches' while its
+	// host is overloaded: no evidence counts as found before what it shows.
+	At   model.Time
 	From model.Time // when the fault it shows started
 	// Interval is how far apart readings of counters were; 0: the source dates what it
 	// shows. Nothing within an interval has an order, and the next evidence comes no
@@ -49,6 +51,9 @@ type Evidence struct {
 	Remedy                   string // what an operator tries first; empty: the cause's remedy
 	Ref                      string // id of the diagnosis, trace or probe that shows it
 }
+
+// keepOrder makes At no earlier than From.
+func (e *Evidence) keepOrder() { e.At = max(e.At, e.From) }
 
 // isMinor reports whether evidence shows no more than normal background congestion.
 func (e *Evidence) isMinor() bool { return e.Minor || e.Cause.Severity() == anomaly.Notice }

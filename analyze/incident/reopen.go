@@ -43,6 +43,7 @@ func (c *Correlator) CloseVerified(in *Incident, since model.Time) {
 // incident again if it is closed. It reports whether the incident is known: open, or
 // closed and remembered.
 func (c *Correlator) Reopen(in *Incident, e Evidence) bool {
+	e.keepOrder()
 	if i := slices.Index(c.remembered, in); i >= 0 {
 		c.remembered = slices.Delete(c.remembered, i, i+1)
 		c.closedChanges = slices.DeleteFunc(c.closedChanges, func(o *Incident) bool { return o == in })

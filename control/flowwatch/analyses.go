@@ -41,6 +41,9 @@ func (s *Slot) Remote() bool { return len(s.remoteParts) > 0 }
 // Start returns the start of the slot on a clock without offset.
 func (s *Slot) Start() model.Time { return model.Time(s.Index * int64(s.Length)) }
 
+// End returns its end.
+func (s *Slot) End() model.Time { return s.Start().Add(s.Length) }
+
 // NewSlot makes a slot of maps that have a part of its flows each.
 func NewSlot(index int64, length time.Duration, parts ...*paths.Map) *Slot {
 	return &Slot{Index: index, Length: length, parts: parts}

@@ -144,6 +144,7 @@ func (f *fabric) controllerConfig(c *Config, last core.LastIDs) control.Config {
 	cfg.Flows.WaitSlots, cfg.Flows.Assembler.Timeout = int(max(timeout/c.Controller.Slot, 3)), 2*timeout
 	// A fault that lasts gives evidence in every slot, as late as reports may be.
 	cfg.Incidents.QuietPeriod = max(cfg.Incidents.QuietPeriod, 15*c.Controller.Slot) + timeout
+	cfg.Incidents.TimeTolerance = max(cfg.Incidents.TimeTolerance, 5*c.Controller.Slot)
 	cfg.Traces.Trace.OutPorts = !f.noOutPort
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.TimeWindow = c.Controller.TimeWindow
