@@ -219,6 +219,32 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	}
 }
 
+// TestStopBeforeABlackHoleIsTheSameFault: of some flows a switch's counters do not tell whether
+// they arrived there. That they were last seen one switch before it is no second black hole,
+// whichever is known first.
+func TestStopBeforeABlackHoleIsTheSameFault(t *testing.T) {
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		c := evidenceBed(t)
+		before := c.portNamed(t, "spine3", "leaf7")
+		leaf := model.Port{Node: c.fabric.Port(before).Peer.Node}
+		to := func(port uint16) model.FlowKey {
+			return model.FlowKey{Src: model.Addr4(0x0a000002), Dst: model.Addr4(0x0a030003), SrcPort: port, DstPort: roce.Port, Proto: model.UDP}
+		}
+		findings := []paths.Finding{
+			{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: leaf, Flows: []model.FlowKey{to(1)}},
+			{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: before, Flows: []model.FlowKey{to(2), to(3)}, Others: 12},
+		}
+		c.now = model.Time(30 * time.Millisecond)
+		for _, i := range order {
+			c.addPathEvidence(&findings[i], flowwatch.NewSlot(1, slotLength))
+		}
+		open := c.correlator.OpenIncidents()
+		if len(open) != 1 || open[0].Cause != anomaly.Blackhole || open[0].Location != leaf || len(open[0].Flows) != 3 {
+			t.Errorf("order %v: %d incidents, the first %v at %s: %s; want one black hole of 3 flows at leaf7", order, len(open), open[0].Cause, c.fabric.PortRef(open[0].Location), open[0].Text)
+		}
+	}
+}
+
 // TestPacketsThatStoodAreNotLost: traces that end at a switch whose port was
 // paused until just before, by a storm that is over.
 func TestPacketsThatStoodAreNotLost(t *testing.T) {
@@ -235,6 +261,25 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	c.now = 712 * ms
 	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.correlator.OpenIncidents()) != 1 || c.correlator.OpenIncidents()[0].Cause != anomaly.Loss {
 		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.correlator.OpenIncidents()))
+	}
+}
+
+// TestPauseOverTheEndOfASlot: a pause that ends in the slot after the one in which it began
+// holds packets as long as another, though each slot has only a part of it.
+func TestPauseOverTheEndOfASlot(t *testing.T) {
+	ms := model.Time(time.Millisecond)
+	for _, began := range []model.Time{601 * ms, 608*ms + ms/2, 609 * ms} {
+		c := evidenceBed(t)
+		c.cfg.Traces.Window, c.cfg.Traces.Period = 2, slotLength
+		port := c.portNamed(t, "tor2", "leaf2")
+		for at := began; at < began+5*ms/2; at += ms / 2 {
+			c.meter.addCounters(at, at+ms/2, port, 500*time.Microsecond, 0)
+		}
+		c.now = 622 * ms
+		c.addTraceEvidence(610*ms, 620*ms, trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 26})
+		if open := c.correlator.OpenIncidents(); len(open) != 0 {
+			t.Errorf("%d incidents of packets held for 2.5 ms from %v on; want none", len(open), began)
+		}
 	}
 }
 

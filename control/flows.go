@@ -92,6 +92,12 @@ func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 	case f.Kind == paths.Loop:
 		e.Cause = anomaly.Loop
 		e.Text = fmt.Sprintf("%s are looping: %s", some, c.loopText(f.Switches))
+	case f.Kind == paths.BlackHole && !f.HasNext && f.At.Port != 0:
+		// It is not known what the next switch saw, which may have dropped them as well.
+		// Whoever knows the place says more about it, however few flows it knows.
+		e.Cause, e.Scale = anomaly.Blackhole, 0
+		e.Text = fmt.Sprintf("%s are dropped at %s or after it", some, c.portName(f.At))
+		c.setDownstreamPeer(&e)
 	case f.Kind == paths.BlackHole:
 		e.Cause = anomaly.Blackhole
 		e.Text = fmt.Sprintf("%s are dropped at %s", some, c.portName(f.At))

@@ -130,6 +130,29 @@ func (m *portMeter) pausedIn(port model.Port, first, last int64) (share float64)
 	return share
 }
 
+// pausedAcross is the longest time, as a share of a slot, that a port of a switch was paused
+// in a slot and the one after it, of those from first to last: a pause may begin in one slot
+// and end in the next.
+func (m *portMeter) pausedAcross(sw model.NodeID, first, last int64) (share float64) {
+	for i := range m.slots {
+		h := &m.slots[i]
+		if h.number < first || h.number > last {
+			continue
+		}
+		next := &m.slots[(i+1)%len(m.slots)]
+		for p, d := range h.paused {
+			if p.Node != sw {
+				continue
+			}
+			if next.number == h.number+1 && next.number <= last {
+				d += next.paused[p]
+			}
+			share = max(share, float64(d)/float64(m.slot))
+		}
+	}
+	return share
+}
+
 // pausedFor is pausedIn of the port that flows should leave a switch by, where the
 // switch says that they left by none: another of its ports does not hold them.
 func (m *portMeter) pausedFor(port model.Port, flows []model.FlowKey, routes *topo.Routes, first, last int64) (share float64) {

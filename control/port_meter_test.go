@@ -43,7 +43,8 @@ func TestMeterAgainstAList(t *testing.T) {
 		first := last - int64(rapid.IntRange(0, minMeterSlots/2).Draw(t, "back"))
 		ask := model.Port{Node: model.NodeID(rapid.IntRange(0, 2).Draw(t, "whose")), Port: model.PortID(rapid.IntRange(0, 2).Draw(t, "which"))}
 		var lost uint64
-		share := 0.0
+		share, across := 0.0, 0.0
+		before := map[model.Port]float64{} // in the slot before
 		for number := first; number <= last; number++ {
 			paused := map[model.Port]float64{}
 			for i := range all {
@@ -54,9 +55,10 @@ func TestMeterAgainstAList(t *testing.T) {
 				inSlot := min(n.to, model.Time(number+1)*model.Time(slot)) - max(n.from, model.Time(number)*model.Time(slot))
 				paused[n.port] += float64(n.paused) * float64(max(inSlot, 0)) / float64(n.to-n.from)
 			}
-			for _, d := range paused {
-				share = max(share, d/float64(slot))
+			for p, d := range paused {
+				share, across = max(share, d/float64(slot)), max(across, (before[p]+d)/float64(slot))
 			}
+			before = paused
 		}
 		// Discards of a switch that were read in one slot are one number: they happened
 		// from the start of the first span that ended there.
@@ -81,6 +83,9 @@ func TestMeterAgainstAList(t *testing.T) {
 		}
 		if got := m.pausedIn(ask, first, last); math.Abs(got-share) > 1e-6 {
 			t.Fatalf("%v paused for %v of a slot from %d to %d, want %v", ask, got, first, last, share)
+		}
+		if got := m.pausedAcross(ask.Node, first, last); ask.Port == 0 && math.Abs(got-across) > 1e-6 {
+			t.Fatalf("switch %d paused for %v of a slot in two from %d to %d, want %v", ask.Node, got, first, last, across)
 		}
 		if got := m.discardedIn(ask.Node, first, last); got != lost {
 			t.Fatalf("switch %d discarded %d from %d to %d, want %d", ask.Node, got, first, last, lost)

@@ -96,7 +96,7 @@ func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	}
 	// The finding includes earlier periods, and packets may be stuck since then.
 	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
-	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.StallShare {
+	if f.Kind != trace.Loop && c.meter.pausedAcross(f.Switch, first, c.slotOf(to)) >= c.cfg.StallShare {
 		e.Cause, e.Confirmed = anomaly.Stall, false // packets may be stuck there
 	}
 	if e.Cause == anomaly.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {

@@ -416,8 +416,14 @@ func TestIncastHasThePlaceOfItsReceiver(t *testing.T) {
 
 // TestIncastBesideAWrongRoute: PFC spreads from the receiver's port, and from another queue
 // that flows to another host congest, which a wrong route makes. Those flows are no culprits of
-// the incast, and the route is a fault of its own.
+// the incast, and the route is a fault of its own, whichever of the queues harms more flows.
 func TestIncastBesideAWrongRoute(t *testing.T) {
+	for _, scale := range []uint64{4, 9} {
+		testIncastBesideAWrongRoute(t, scale)
+	}
+}
+
+func testIncastBesideAWrongRoute(t *testing.T, scale uint64) {
 	c := newCorrelator(t)
 	misrouted := model.FlowKey{Src: model.Addr4(4), Dst: model.Addr4(77), Proto: model.UDP}
 	in := c.AddEvidence(Evidence{
@@ -427,9 +433,12 @@ func TestIncastBesideAWrongRoute(t *testing.T) {
 	})
 	if c.AddEvidence(Evidence{
 		At: 20 * ms, From: 8 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Location: at(20, 1),
-		Extent: []model.NodeID{20, 21}, Culprits: []model.FlowKey{misrouted, flow(1)}, Scale: 4,
+		Extent: []model.NodeID{20, 21}, Culprits: []model.FlowKey{misrouted, flow(1)}, Scale: scale,
 	}) != in {
 		t.Fatal("PFC that the incast spreads is an incident of its own")
+	}
+	if in.Location != at(3, 1) || !in.AtReceiver || in.Text != "two senders to one host" {
+		t.Errorf("the incast is at %v: %q; want it at its receiver", in.Location, in.Text)
 	}
 	if !slices.Equal(in.Culprits, []model.FlowKey{flow(1), flow(2)}) {
 		t.Errorf("culprits %v; want those of the receiver alone", in.Culprits)

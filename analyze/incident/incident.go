@@ -213,6 +213,9 @@ func (in *Incident) adoptCause(e *Evidence) bool {
 		in.Text, in.source, in.scale = e.Text, e.Source, e.Scale
 		return true
 	}
+	if !first && in.Cause == anomaly.Incast && e.Cause == anomaly.Incast && in.AtReceiver && !e.AtReceiver {
+		return false // another queue, which its pauses congest, however many flows that harms
+	}
 	if !first && !better {
 		return false
 	}

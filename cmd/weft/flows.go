@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/scenario/live"
@@ -245,7 +246,7 @@ func printFlow(w io.Writer, t *target, d *api.FlowDetail) error {
 	if d.Slots == 0 {
 		fmt.Fprintln(w, "no switch counted this flow")
 	} else {
-		fmt.Fprintf(w, "%s to %s: %d packets, %s, %s; %d lost\n", t.clock(d.First), t.clock(d.Last), d.Packets,
+		fmt.Fprintf(w, "%s to %s: %s, %s, %s; %d lost\n", t.clock(d.First), t.clock(d.Last), plural.Count(d.Packets, "packet"),
 			model.FormatBytes(model.Bytes(d.Bytes)), model.FormatRate(model.Rate(d.RateBps)), d.LostPackets)
 	}
 	if !d.Complete {

@@ -102,7 +102,7 @@ func runLab(ctx context.Context, w io.Writer, cfg lab.Config, pairs int, pause t
 		sent += f.Sent.Load()
 		received += f.Received.Load()
 	}
-	fmt.Fprintf(w, "%d packets sent, %d received\n", sent, received)
+	fmt.Fprintf(w, "%s sent, %d received\n", plural.Count(sent, "packet"), received)
 	for _, id := range l.Fabric().Switches() {
 		s := l.Agent(id).Stats()
 		for _, lost := range s.Losses() {

@@ -341,8 +341,8 @@ func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.R
 		return err
 	}
 	if !m.Complete {
-		fmt.Fprintf(out, "samples from %s on; %d ports with lower values are not shown\n", t.clock(m.CoveredFrom),
-			m.OmittedPorts)
+		fmt.Fprintf(out, "samples from %s on; not shown: %s with lower values\n", t.clock(m.CoveredFrom),
+			plural.Count(m.OmittedPorts, "port"))
 	}
 	return nil
 }

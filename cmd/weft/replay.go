@@ -19,6 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/keyfile"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -186,7 +187,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 	}
 	for _, k := range sources.Kinds() {
 		if n := sent.Skipped[k]; n > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skippedBecause(k))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s skipped: %v\n", plural.Count(n, "packet"), skippedBecause(k))
 		}
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span),

@@ -39,10 +39,10 @@ func printFound(w io.Writer, f *serve.Summary, store string) error {
 	}
 	fmt.Fprintf(w, "reports: %s; %d other packets, %d rejected when recorded\n", strings.Join(found, ", "), f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w,
-		"%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
-		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], f.Ports, f.Diagnoses)
+		"%s in %s, %s lost; %s (%d arrived, %d lost, %d looped); %s; %s\n",
+		plural.Count(f.Flows, "flow"), plural.Count(f.FlowSlots, "slot"), plural.Count(f.LostPackets, "packet"), plural.Count(sumOf(f.Traces), "trace"), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], plural.Count(f.Ports, "port"), plural.Count(f.Diagnoses, "diagnosis"))
 	if store != "" {
-		fmt.Fprintf(w, "%d records written to %s\n", f.Kept, store)
+		fmt.Fprintf(w, "%s written to %s\n", plural.Count(f.Kept, "record"), store)
 	}
 	var lost table
 	lost.row("LOST", "", "STAGE", "REASON")

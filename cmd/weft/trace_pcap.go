@@ -144,7 +144,7 @@ func (f *captureFlags) routes(cfg erspan.Config) (*topo.Routes, string, error) {
 
 // decodeSummary counts a file's packets by how they were decoded.
 func decodeSummary(s erspan.Stats) string {
-	text := fmt.Sprintf("%d packets, %d mirrors", s.Packets, s.Mirrors)
+	text := plural.Count(s.Packets, "packet") + ", " + plural.Count(s.Mirrors, "mirror")
 	for _, one := range []struct {
 		n    uint64
 		what string
@@ -334,8 +334,8 @@ func (f *traceFlags) printCapture(w io.Writer, t *target, list *captureList) err
 			"mirror"), list.Fates["arrived"], list.Fates[traceLost],
 		list.Fates["looped"], list.Fates["unsettled"], list.Fates["unknown"])
 	if list.LostMirrors+list.Malformed+list.ClosedEarly > 0 {
-		fmt.Fprintf(w, "%d mirrors lost, %d malformed; %d traces closed early\n", list.LostMirrors, list.Malformed,
-			list.ClosedEarly)
+		fmt.Fprintf(w, "%s lost, %d malformed; %s closed early\n", plural.Count(list.LostMirrors, "mirror"), list.Malformed,
+			plural.Count(list.ClosedEarly, "trace"))
 	}
 	if err := printCaptureFindings(w, list.Findings); err != nil {
 		return err

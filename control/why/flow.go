@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -173,7 +174,7 @@ func (q *Asker) addCounts(a *Answer, d *api.FlowDetail) {
 		a.Unknown = append(a.Unknown, "no switch counted it in this time: it did not send, or no switch on its path reports flowsets")
 		return
 	}
-	a.Facts = append(a.Facts, fmt.Sprintf("%d packets, %s at %s from %s to %s, %d lost", d.Packets, model.FormatBytes(model.Bytes(d.Bytes)),
+	a.Facts = append(a.Facts, fmt.Sprintf("%s, %s at %s from %s to %s, %d lost", plural.Count(d.Packets, "packet"), model.FormatBytes(model.Bytes(d.Bytes)),
 		model.FormatRate(model.Rate(d.RateBps)), q.Clock(d.First), q.Clock(d.Last), d.LostPackets))
 	if !d.Complete {
 		a.Unknown = append(a.Unknown, "there are more records than were read; a shorter range shows all")

@@ -83,5 +83,5 @@ func (a *Answer) addFlows(list []api.Flow, verb string, all bool) {
 		a.Unknown = append(a.Unknown, "no switch counted a flow that it "+verb+" in this time")
 		return
 	}
-	a.Facts = append(a.Facts, fmt.Sprintf("%s: %s %d packets", count, verb, packets))
+	a.Facts = append(a.Facts, fmt.Sprintf("%s: %s %s", count, verb, plural.Count(packets, "packet")))
 }

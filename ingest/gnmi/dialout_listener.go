@@ -58,9 +58,6 @@ func (l *dialOutListener) publish(stream grpc.ServerStream) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case status.Code(err) == codes.ResourceExhausted:
-			l.CountTooLong()
-			return err
 		case err != nil:
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-telemetry/weft/collect/translate"
@@ -45,6 +46,7 @@ type Listener struct {
 	guard    source.Guard
 	listener net.Listener
 	tls      *tls.Config
+	grace    time.Duration // EndTimeout
 
 	refused                     [translate.Refusals]atomic.Uint64
 	refusedConnections, tooLong atomic.Uint64
@@ -59,7 +61,7 @@ type Config struct {
 
 // Listen opens the socket.
 func Listen(c Config, d source.Decoder, g source.Guard) (_ *Listener, err error) {
-	l := &Listener{unit: c.Unit, decoder: d, guard: g}
+	l := &Listener{unit: c.Unit, decoder: d, guard: g, grace: EndTimeout}
 	if c.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 		if err != nil {
@@ -85,6 +87,7 @@ func (l *Listener) LimitConnections(inner net.Listener) net.Listener {
 func (l *Listener) Serve(ctx context.Context, service *grpc.ServiceDesc, methods any) error {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.ForceServerCodec(rawCodec{}), grpc.WaitForHandlers(true),
+		grpc.StatsHandler(callEnds{l}),
 		// A sender that lost its power leaves a connection, which has a place among the bounded ones.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	}
@@ -98,7 +101,7 @@ func (l *Listener) Serve(ctx context.Context, service *grpc.ServiceDesc, methods
 	select {
 	case <-ctx.Done():
 		// Streams may never end by themselves.
-		end := time.AfterFunc(EndTimeout, g.Stop)
+		end := time.AfterFunc(l.grace, g.Stop)
 		defer end.Stop()
 		g.GracefulStop()
 		<-served
@@ -137,7 +140,24 @@ func (l *Listener) Take(from netip.AddrPort, data []byte) translate.Refusal {
 	return translate.Admitted
 }
 
-// CountTooLong counts a message that is longer than MaxMessage.
+// callEnds counts messages that gRPC refuses because of their length, before any method sees
+// them.
+type callEnds struct{ l *Listener }
+
+func (callEnds) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (callEnds) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (callEnds) HandleConn(context.Context, stats.ConnStats) {}
+
+// HandleRPC is part of stats.Handler.
+func (c callEnds) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if end, ok := s.(*stats.End); ok && status.Code(end.Error) == codes.ResourceExhausted {
+		c.l.CountTooLong()
+	}
+}
+
+// CountTooLong counts a message that is longer than MaxMessage, of another transport than gRPC.
 func (l *Listener) CountTooLong() { l.tooLong.Add(1) }
 
 // Addr is part of source.Listener.

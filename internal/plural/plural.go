@@ -20,6 +20,8 @@ func Noun[N integer](n N, noun string) string {
 		return noun
 	case strings.HasSuffix(noun, "ch"):
 		return noun + "es"
+	case strings.HasSuffix(noun, "sis"):
+		return strings.TrimSuffix(noun, "is") + "es"
 	}
 	return noun + "s"
 }

@@ -10,6 +10,7 @@ func TestCount(t *testing.T) {
 		"1 switch":   Count(1, "switch"),
 		"3 switches": Count(3, "switch"),
 		"paths":      Noun(2, "path"),
+		"diagnoses":  Noun(0, "diagnosis"),
 	} {
 		if got != want {
 			t.Errorf("%q; want %q", got, want)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
-	shuffle "github.com/weft-telemetry/weft/control/reshuffle"
+	shuffle "github.com/weft-telemetry/weft/repro/everflow/reshuffle"
 	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"

@@ -28,6 +28,31 @@ async function aboutIncident(page) {
   const { height } = await page.locator('canvas[role=application]').boundingBox();
   assert.ok(height >= 400, `the map of the Lab has ${height} pixels above 40 faults`);
 }
+/** aboutHealth checks that every count of a stage is inside its panel, and that no stage is alone in the last row. */
+async function aboutHealth(page) {
+  const loss = (reason, total) => ({ reason, total, per_second: 0, expected: false, about: reason });
+  const stage = (i) => ({ name: `s${i}`, title: `Stage ${i}`, state: 'ok', unit: 'reports', in_per_second: 1, in_total: 1, out_total: 1, queued: 0, queue_limit: 0, losses: [loss('unknown reporter of diagnosis-request', i === 5 ? 7 : 0), loss('malformed', 0)] });
+  const health = { state: 'ok', uptime_ms: 1, alerts: [], stages: [1, 2, 3, 4, 5, 6].map(stage), store: { kind: 'duckdb', bytes: 1, max_bytes: 0, expired_total: 0 } };
+  await page.route('**/api/v1/health', (r) => r.fulfill({ json: health }));
+  for (const width of [1440, 1280, 900]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(base + '#/map');
+    await page.reload();
+    await page.goto(base + '#/health');
+    await page.getByText('2 reasons without a loss').first().waitFor();
+    const { rows, outside } = await page.locator('ol.line').evaluate((list) => {
+      const stages = [...list.querySelectorAll(':scope > li')];
+      const tops = stages.map((s) => Math.round(s.getBoundingClientRect().top));
+      return {
+        rows: [...new Set(tops)].map((top) => tops.filter((t) => t === top).length),
+        outside: stages.flatMap((s) => [...s.querySelectorAll('dt, dd')].filter((d) => d.getBoundingClientRect().right > s.getBoundingClientRect().right).map((d) => d.textContent)),
+      };
+    });
+    assert.ok(rows.at(-1) > 1 || rows[0] === 1, `stages of the rows of Health at ${width}: ${rows}`);
+    assert.deepEqual(outside, [], `counts outside of their panel at ${width}`);
+    assert.equal(await page.locator('.bad').innerText(), '▲ 7');
+  }
+}
 for (const [items, crosses, ticks] of [[[], 0, 3], [[part, incident], 1, 2]]) {
   const map = await open();
   await map.route('**/api/v1/topology', (r) => r.fulfill({ json: topology }));
@@ -48,7 +73,10 @@ for (const [items, crosses, ticks] of [[[], 0, 3], [[part, incident], 1, 2]]) {
   let seen = await marks();
   for (let i = 0; i < 100 && seen.crosses + seen.ticks < 3; i++) seen = await marks(); // until the event is read
   assert.deepEqual(seen, { crosses, ticks }, `marks of three ports that lose packets, ${items.length} incidents`);
-  if (items.length) await aboutIncident(map);
+  if (items.length) {
+    await aboutIncident(map);
+    await aboutHealth(map);
+  }
   await map.context().close();
   errors.splice(0); // the stream of events ends
 }
@@ -60,6 +88,17 @@ await page.getByText('live', { exact: true }).waitFor();
 // The clock has a date and a zone, and the pace has one digit.
 await page.waitForFunction(() => /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\sUTC$/.test(document.querySelector('.clock').innerText));
 assert.match(await page.locator('.pace').innerText(), /^(real time|\d0*× slower|\d\.?\d?0*× faster)$/);
+
+// A port that the fabric does not have: what there is instead.
+await page.goto(base + '#/ports/tor0:99');
+await page.getByRole('alert').getByText('This fabric has no such port').waitFor();
+
+// The flow to probe and the flow to mark are two; the link of a flow's page fills both.
+await page.goto(base + '#/probes?flow=udp+10.0.0.2:1+%3E+10.1.0.2:2');
+const toMark = page.getByRole('region', { name: 'Set a mark' }).getByRole('textbox', { name: 'Flow' });
+assert.equal(await page.getByRole('region', { name: 'Start a probe' }).getByRole('textbox', { name: 'Flow' }).inputValue(), 'udp 10.0.0.2:1 > 10.1.0.2:2');
+assert.equal(await toMark.inputValue(), '');
+check('probes');
 
 // The time axis and the scale of the heat map stay visible below its last port.
 await page.goto(base + '#/ports?last=1h');
