@@ -41,8 +41,8 @@ receiver) and the incidents at its hosts and on its paths. --svg FILE draws the 
 Without --from and --last it uses the newest 10 s. Steps are visible if slots of flow records
 are shorter than the part of a step in which no rank sends.
 
---nccl PATH reads what NCCL's Inspector or PyTorch's flight recorder wrote, a file or a folder
-with one of each rank, and shows it beside the flow records of the same time: the ranks and
+--nccl PATH reads what NCCL's Inspector, PyTorch's flight recorder or "ncclras -f json" wrote, a
+file or a folder with one of each rank, and shows it beside the flow records of the same time: the ranks and
 hosts of each group, its collectives and steps, and which rank enters them late. --ranks FILE
 has a line "RANK HOST" for each rank of the job: dumps of the flight recorder have no hosts.
 
@@ -59,7 +59,7 @@ The exit code is 3 if something slows a job.`,
 	f.timeRange.register(cmd)
 	cmd.Flags().StringVar(&f.svg, "svg", "", "write the delay matrix of JOB to this file")
 	cmd.Flags().StringVar(&f.metric, "metric", "took", "what the matrix shows: took (first byte to last), wait (start of the step to the first byte) or rate")
-	cmd.Flags().StringVar(&f.nccl, "nccl", "", "file or folder of the NCCL Inspector or of PyTorch's flight recorder (JSON)")
+	cmd.Flags().StringVar(&f.nccl, "nccl", "", "file or folder of the NCCL Inspector, PyTorch's flight recorder, or ncclras (JSON)")
 	cmd.Flags().StringVar(&f.ranks, "ranks", "", "file with a line RANK HOST for each rank, for --nccl")
 	completeValues(cmd, "metric", "took", "wait", "rate")
 	return cmd

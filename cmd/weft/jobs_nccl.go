@@ -29,6 +29,7 @@ type ncclReport struct {
 	Repeated int         `json:"repeated"`
 	Complete bool        `json:"complete"`
 	Groups   []ncclGroup `json:"groups"`
+	States   []ncclState `json:"states"` // of RAS
 	Jobs     []api.Job   `json:"jobs"`
 	NoFlows  string      `json:"no_flows,omitempty"` // why there are no jobs of flow records
 }
@@ -70,7 +71,7 @@ func (f *jobsFlags) runNCCL(a *app, cmd *cobra.Command) error {
 	}
 	r := ncclReport{
 		Files: files, Records: len(dump.Records), Skipped: dump.Skipped, Repeated: dump.Repeated,
-		Complete: !dump.Cut && !dump.Full, Groups: []ncclGroup{}, Jobs: []api.Job{},
+		Complete: !dump.Cut && !dump.Full, Groups: []ncclGroup{}, States: []ncclState{}, Jobs: []api.Job{},
 	}
 	if err := f.addFlowJobs(cmd, &r, dump); err != nil {
 		return err
@@ -84,6 +85,11 @@ func (f *jobsFlags) runNCCL(a *app, cmd *cobra.Command) error {
 			slowed = true
 		}
 		r.Groups = append(r.Groups, g)
+	}
+	for _, s := range collectives.States(dump.Members) {
+		state := newNCCLState(&s)
+		slowed = slowed || len(state.Findings) > 0
+		r.States = append(r.States, state)
 	}
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), r)
@@ -112,8 +118,11 @@ func (f *jobsFlags) readNCCL() (*nccl.Dump, int, error) {
 }
 
 // addFlowJobs adds the jobs that flow records of the dumps' time show. Without a controller
-// the dumps are shown alone.
+// the dumps are shown alone, and so are reports of RAS, which have no times of collectives.
 func (f *jobsFlags) addFlowJobs(cmd *cobra.Command, r *ncclReport, dump *nccl.Dump) error {
+	if len(dump.Records) == 0 {
+		return nil
+	}
 	t, err := f.open(cmd, "", live.StartOptions{Need: "flowset"})
 	if err != nil {
 		return err
@@ -201,7 +210,8 @@ func jobOfRanks(ranks []collectives.Rank, jobs []api.Job) (name string) {
 }
 
 func (r *ncclReport) print(w io.Writer) error {
-	fmt.Fprintf(w, "NCCL: %s of %s, %s\n", plural.Count(r.Records, "collective"), plural.Count(r.Files, "file"), plural.Count(len(r.Groups), "group"))
+	fmt.Fprintf(w, "NCCL: %s, %s of %s, %s of RAS\n", plural.Count(r.Files, "file"), plural.Count(r.Records, "collective"), plural.Count(len(r.Groups), "group"),
+		plural.Count(len(r.States), "communicator"))
 	if !r.Complete {
 		fmt.Fprintf(w, "not all was read: a file ends within an entry, or there are more than %d\n", nccl.MaxRecords)
 	}
@@ -213,6 +223,11 @@ func (r *ncclReport) print(w io.Writer) error {
 	}
 	for i := range r.Groups {
 		if err := r.printGroup(w, &r.Groups[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.States {
+		if err := r.States[i].print(w); err != nil {
 			return err
 		}
 	}

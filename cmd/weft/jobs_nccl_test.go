@@ -92,6 +92,21 @@ func TestNCCLBesideFlows(t *testing.T) {
 	}
 }
 
+// writeRAS writes two reports of ncclras -f json, between which rank 1 has not gone on.
+func writeRAS(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for n := range 2 {
+		text := fmt.Sprintf(`{"nccl_version":"2.29.1","timestamp":"2025-12-19 13:0%d:00","communicators":[{"hash":"0xae","size":3,`+
+			`"ranks":[{"rank":0,"host":"10.0.0.2","status":{},"collective_counts":{"AllReduce":12}},{"rank":1,"host":"10.0.0.3","status":{},"collective_counts":{"AllReduce":11}}],`+
+			`"missing_ranks":[{"rank":2,"host":"10.0.0.4","status":{"unresponsive":true}}]}]}`, n)
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("ras%d.json", n)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // TestNCCLAlone: without a controller the dumps are shown, and why there are no flow records.
 // Hosts of flight recorder dumps come from a rank file.
 func TestNCCLAlone(t *testing.T) {
@@ -113,6 +128,10 @@ func TestNCCLAlone(t *testing.T) {
 			"default_pg (0): 4 of 4 ranks", "10 steps of 140 ms: transfer 30 ms, waiting 50 ms", "compute: rank 1 (h6) enters the collectives of a step 50 ms later",
 			"all_reduce  2 MB   10     30 ms     50 ms", "without flow records: ", "3     -     -      all_reduce 10",
 		}, []string{"--nccl", dir, "--ranks", ranks}},
+		{3, []string{
+			"NCCL: 2 files, 0 collectives of 0 groups, 1 communicator of RAS", "0xae: 3 of 3 ranks, 2 reports of RAS", "absent: rank 2 (10.0.0.4) does not answer RAS",
+			"absent: rank 1 (10.0.0.3) has launched 1 AllReduce less than others, and no collective from the first report to the last", "0     10.0.0.2  12        ok",
+		}, []string{"--nccl", writeRAS(t)}},
 		{1, []string{"nccl_trace_rank_0: a Python pickle, want JSON: have each rank write torch"}, []string{"--nccl", pickle}},
 		{2, []string{"--ranks has the hosts of the ranks of --nccl"}, []string{"--ranks", ranks}},
 		{2, []string{"--nccl shows all groups of ranks: want no JOB"}, []string{"--nccl", dir, "h1+3"}},

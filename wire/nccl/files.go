@@ -28,7 +28,7 @@ func ReadPath(path string, hosts map[int]string) (all *Dump, files int, err erro
 	}
 	all = &Dump{}
 	for _, name := range names {
-		one, err := readFile(name, MaxRecords-len(all.Records))
+		one, err := readFile(name, MaxRecords-len(all.Records)-len(all.Members))
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", name, err)
 		}
@@ -37,7 +37,7 @@ func ReadPath(path string, hosts map[int]string) (all *Dump, files int, err erro
 				r.Host = hosts[r.Rank]
 			}
 		}
-		all.Records = append(all.Records, one.Records...)
+		all.Records, all.Members = append(all.Records, one.Records...), append(all.Members, one.Members...)
 		all.Skipped, all.Repeated = all.Skipped+one.Skipped, all.Repeated+one.Repeated
 		all.Cut, all.Full = all.Cut || one.Cut, all.Full || one.Full
 	}

@@ -31,28 +31,22 @@ type groupConfig struct {
 const maxGroups = 1 << 14
 
 // readFlightRecorder reads an object whose first key was read.
-func readFlightRecorder(d *decoder, key json.Token, rank, limit int) (*Dump, error) {
+func readFlightRecorder(d *decoder, key string, rank, limit int) (*Dump, error) {
 	out := &Dump{}
 	groups := map[string]groupConfig{}
 	version := ""
-	for key != json.Delim('}') {
-		var err error
+	if err := d.fields(key, func(key string) error {
 		switch key {
 		case "version":
-			err = d.value(&version)
+			return d.value(&version)
 		case "pg_config":
-			err = d.groups(groups)
+			return d.groups(groups)
 		case "entries":
-			err = d.entries(out, rank, limit)
-		default:
-			err = d.skip()
+			return d.list("entries", func() error { return d.entry(out, rank, limit) })
 		}
-		if err == nil {
-			key, err = d.token()
-		}
-		if err != nil {
-			return nil, err
-		}
+		return d.skip()
+	}); err != nil {
+		return nil, err
 	}
 	switch {
 	case version == "":
@@ -111,31 +105,22 @@ func (d *decoder) groups(into map[string]groupConfig) error {
 	}
 }
 
-// entries reads the list of entries.
-func (d *decoder) entries(out *Dump, rank, limit int) error {
-	if t, err := d.token(); err != nil || t != json.Delim('[') {
-		return errors.Join(err, errors.New("entries is no list"))
+// entry reads one entry.
+func (d *decoder) entry(out *Dump, rank, limit int) error {
+	var e entry
+	if err := d.value(&e); err != nil {
+		return err
 	}
-	for n := 0; d.more(); n++ {
-		var e entry
-		if err := d.value(&e); err != nil {
-			return fmt.Errorf("entry %d: %w", n, err)
-		}
-		if e.P2P {
-			out.Skipped++
-			continue
-		}
-		if len(out.Records) >= limit {
-			out.Full = true
-			continue
-		}
-		r, err := e.record(rank)
-		if err != nil {
-			return fmt.Errorf("entry %d: %w", n, err)
-		}
-		out.Records = append(out.Records, r)
+	if e.P2P {
+		out.Skipped++
+		return nil
 	}
-	_, err := d.token()
+	if len(out.Records) >= limit {
+		out.Full = true
+		return nil
+	}
+	r, err := e.record(rank)
+	out.Records = append(out.Records, r)
 	return err
 }
 

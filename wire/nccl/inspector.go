@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,26 +58,17 @@ func readInspector(d *decoder, limit int) (*Dump, error) {
 
 // rest reads the object whose first key was read as a token.
 func (d *decoder) rest(v *inspected) error {
-	for key := json.Token("header"); key != json.Delim('}'); {
-		var err error
+	return d.fields("header", func(key string) error {
 		switch key {
 		case "header":
-			err = d.value(&v.Header)
+			return d.value(&v.Header)
 		case "metadata":
-			err = d.value(&v.Metadata)
+			return d.value(&v.Metadata)
 		case "coll_perf":
-			err = d.value(&v.Perf)
-		default:
-			err = d.skip()
+			return d.value(&v.Perf)
 		}
-		if err == nil {
-			key, err = d.token()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return d.skip()
+	})
 }
 
 // cut returns what was read before an incomplete last object, else the error.

@@ -1,5 +1,5 @@
 // Package nccl reads what is written about NCCL's collectives: dumps of PyTorch's flight
-// recorder as JSON, and the output of NCCL's Inspector plugin. What the collectives say of
+// recorder as JSON, the output of NCCL's Inspector plugin, and reports of its RAS service. What the collectives say of
 // a job is analyze/collectives's work. Layouts: docs/formats/nccl.md.
 package nccl
 
@@ -48,6 +48,7 @@ type Group struct {
 // Dump is what one file has.
 type Dump struct {
 	Records []Record
+	Members []Member // of reports of RAS
 	// Skipped counts entries that are no collectives: sends, receives, proxies.
 	Skipped int
 	// Repeated counts further parts of coalesced collectives, which have one number.
@@ -59,10 +60,10 @@ type Dump struct {
 // Errors that say what a file is instead.
 var (
 	ErrPickle = errors.New("a Python pickle, want JSON: have each rank write torch._C._distributed_c10d._dump_nccl_trace_json()")
-	errFormat = errors.New("neither a flight recorder dump (an object with version and entries) nor output of the NCCL Inspector (objects with header and coll_perf)")
+	errFormat = errors.New("neither a flight recorder dump (an object with version and entries), nor output of the NCCL Inspector (objects with header and coll_perf) or of ncclras -f json (nccl_version and communicators)")
 )
 
-// Read reads a file of either kind. Rank is that of a flight recorder, whose file does not
+// Read reads a file of any kind. Rank is that of a flight recorder, whose file does not
 // have it; negative: unknown. It keeps at most limit records.
 func Read(r io.Reader, rank, limit int) (*Dump, error) {
 	b := bufio.NewReader(r)
@@ -84,10 +85,13 @@ func Read(r io.Reader, rank, limit int) (*Dump, error) {
 	if err != nil || key == json.Delim('}') {
 		return nil, errFormat
 	}
-	if key == "header" {
+	switch key {
+	case "header":
 		return readInspector(d, limit)
+	case "nccl_version":
+		return readRAS(d, limit)
 	}
-	return readFlightRecorder(d, key, rank, limit)
+	return readFlightRecorder(d, key.(string), rank, limit)
 }
 
 // decoder reads JSON whose values have a bounded size.

@@ -25,6 +25,45 @@ const flightRecorder = `{"comm_lib_version":"2.27.5","entries":[
 {"collective_seq_id":8,"input_dtypes":["Mystery"],"input_sizes":[[4]],"is_p2p":false,"op_id":12,"pg_id":1,"process_group":["5","undefined"],"profiling_name":"nccl:_all_gather_base","record_id":14,"state":"started","time_created_ns":1748030377948202000}],
 "nccl_comm_state":{"0x1":{"state":"fine"}},"pg_config":{"0":{"desc":"default_pg","name":"0","ranks":"[0, 1, 2, 3]"}},"pg_status":{},"version":"2.10"}`
 
+// ras is the sample of NVIDIA's manual, with one more rank.
+const ras = `{
+  "nccl_version": "2.29.1", "cuda_runtime_version": 13000, "cuda_driver_version": 13000, "timestamp": "2025-12-19 13:06:53",
+  "communicators_count": 1,
+  "communicators": [{
+    "hash": "0xae94423cfbb2ef4a", "secondary_hash": "0xb7e7187447156001:0xb8242ed28a71381e", "size": 3, "ranks_count": 2, "missing_ranks_count": 1,
+    "ranks": [
+      {"rank": 0, "host": "172.16.64.245", "pid": 1524344, "cuda_dev": 0, "nvml_dev": 0,
+       "status": {"init_state": 0, "async_error": 0, "finalize_called": false, "destroy_flag": false, "abort_flag": false},
+       "collective_counts": {"Broadcast": 0, "Reduce": 0, "AllGather": 0, "ReduceScatter": 0, "AllReduce": 12}},
+      {"rank": 2, "host": "172.16.64.246", "status": {"init_state": 0, "async_error": 2}, "collective_counts": {"AllReduce": 11}}
+    ],
+    "missing_ranks": [
+      {"rank": 1, "host": "172.16.64.245", "pid": 1524345, "cuda_dev": 1, "nvml_dev": 1, "status": {"unresponsive": true, "considered_dead": false}}
+    ]
+  }],
+  "ras": {"collection_time_sec": 0.000, "timeouts_count": 0}
+}`
+
+func TestReadRAS(t *testing.T) {
+	d, err := Read(strings.NewReader(ras), -1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Group{ID: "0xae94423cfbb2ef4a/0xb7e7187447156001:0xb8242ed28a71381e", Size: 3}
+	at := time.Date(2025, 12, 19, 13, 6, 53, 0, time.UTC)
+	want := &Dump{Members: []Member{
+		{
+			Group: g, Rank: 0, Host: "172.16.64.245", Time: at,
+			Launched: map[string]uint64{"Broadcast": 0, "Reduce": 0, "AllGather": 0, "ReduceScatter": 0, "AllReduce": 12},
+		},
+		{Group: g, Rank: 2, Host: "172.16.64.246", Time: at, Error: "async_error 2", Launched: map[string]uint64{"AllReduce": 11}},
+		{Group: g, Rank: 1, Host: "172.16.64.245", Time: at, Missing: true},
+	}}
+	if !reflect.DeepEqual(d, want) {
+		t.Errorf("read %+v\nwant %+v", d, want)
+	}
+}
+
 func TestReadInspector(t *testing.T) {
 	d, err := Read(strings.NewReader(inspector), -1, 10)
 	if err != nil {
@@ -84,12 +123,15 @@ func TestErrors(t *testing.T) {
 		{`{"a":1}`, "neither a flight recorder dump"},
 		{`{"version":"1.5","entries":[]}`, `flight recorder version "1.5", want 2`},
 		{`{"version":"2.4","entries":{}}`, "entries is no list"},
-		{`{"version":"2.4","entries":[{"process_group":"0"}]}`, "entry 0: at byte"},
-		{`{"version":"2.4","entries":[{"process_group":["0"]}]}`, "entry 0: process_group has 1 values"},
-		{`{"version":"2.4","entries":[{"process_group":["0","` + long + `"]}]}`, "entry 0: process_group of 300 bytes, want at most 256"},
+		{`{"version":"2.4","entries":[{"process_group":"0"}]}`, "entries 0: at byte"},
+		{`{"version":"2.4","entries":[{"process_group":["0"]}]}`, "entries 0: process_group has 1 values"},
+		{`{"version":"2.4","entries":[{"process_group":["0","` + long + `"]}]}`, "entries 0: process_group of 300 bytes, want at most 256"},
 		{`{"version":"2.4","entries":[{"process_group":["0","a"],"duration_ms":-1}]}`, "duration_ms -1, want 0 to 1e9"},
 		{`{"version":"2.4","entries":[`, "unexpected EOF"},
 		{flightRecorder, "does not have its rank"},
+		{`{"nccl_version":"2.29.1","timestamp":"noon"}`, `timestamp "noon", want one such as`},
+		{`{"nccl_version":"2.29.1","communicators":{}}`, "communicators is no list"},
+		{`{"nccl_version":"2.29.1","communicators":[{"ranks":[{"rank":-1}]}]}`, "communicators 0: ranks 0: rank -1, want 0"},
 		{strings.Replace(inspector, "v4.0", "v9.0", 1), `inspector_output_format_version "v9.0", want v4 or v5`},
 		{strings.Replace(inspector, `"rank":2`, `"rank":8`, 1), "rank 8 of n_ranks 8"},
 		{strings.Replace(inspector, `"rank":4`, `"rank":-4`, 1), "rank -4, want 0 to"},
@@ -170,7 +212,7 @@ func TestReadPath(t *testing.T) {
 // FuzzRead: whatever a file holds, reading it ends, keeps the limit, and what it returns is
 // within its bounds.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{inspector, flightRecorder, "{", `{"header":{}}`, `{"entries":[],"version":"2.1"}`, "\x80\x02", `{"header":1,"x":[[[{}]]]}`} {
+	for _, text := range []string{inspector, flightRecorder, ras, "{", `{"header":{}}`, `{"entries":[],"version":"2.1"}`, "\x80\x02", `{"header":1,"x":[[[{}]]]}`} {
 		f.Add([]byte(text), 1)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, rank int) {
@@ -179,8 +221,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(d.Records) > 5 {
-			t.Fatalf("%d records, want at most 5", len(d.Records))
+		if len(d.Records) > 5 || len(d.Members) > 5 {
+			t.Fatalf("%d records and %d members, want at most 5", len(d.Records), len(d.Members))
 		}
 		for _, r := range d.Records {
 			if r.Rank < 0 || r.Rank > maxRank || r.Duration < 0 || len(r.Op) > maxName || len(r.Group.ID) > maxName || len(r.Host) > maxName {
