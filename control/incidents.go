@@ -45,6 +45,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{}, Parts: []string{}, Related: []string{},
 	}
+	b.JobRanks = c.affectedRanks(in.Flows)
 	for _, id := range in.Parts {
 		b.Parts = append(b.Parts, incidentID(id))
 	}

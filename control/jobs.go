@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -104,3 +106,35 @@ func (c *Controller) affectedJobs(flows []model.FlowKey) []string {
 	}
 	return names
 }
+
+// maxRanks bounds the hosts of a job that an incident names.
+const maxRanks = 64
+
+// affectedRanks returns the hosts of each affected job that are ends of the flows, in the
+// order of the configuration.
+func (c *Controller) affectedRanks(flows []model.FlowKey) (list []api.JobRanks) {
+	hosts := make([][]string, len(c.cfg.Jobs))
+	for _, k := range flows {
+		of := c.jobsAt(k.Dst)
+		for _, job := range c.jobsAt(k.Src) {
+			if !slices.Contains(of, job) {
+				continue
+			}
+			for _, a := range []model.Addr{k.Src, k.Dst} {
+				name := cmp.Or(c.hostName(a), a.String())
+				if at, known := slices.BinarySearchFunc(hosts[job], name, compareHosts); !known && len(hosts[job]) < maxRanks {
+					hosts[job] = slices.Insert(hosts[job], at, name)
+				}
+			}
+		}
+	}
+	for i, names := range hosts {
+		if len(names) > 0 {
+			list = append(list, api.JobRanks{Job: c.cfg.Jobs[i].Name, Hosts: names})
+		}
+	}
+	return list
+}
+
+// compareHosts orders h2 before h10.
+func compareHosts(x, y string) int { return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) }

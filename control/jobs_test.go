@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,6 +50,35 @@ func TestJobsHaveFlowsOfTheirOwn(t *testing.T) {
 	} {
 		if got := c.affectedJobs(one.flows); !slices.Equal(got, one.want) {
 			t.Errorf("%s: hurts %v, want %v", one.what, got, one.want)
+		}
+	}
+}
+
+// TestRanksOfAffectedJobs: an incident names the hosts of each job that have affected flows,
+// by name, or by address outside of the fabric, and not those of flows between jobs.
+func TestRanksOfAffectedJobs(t *testing.T) {
+	c := jobsBed(t)
+	if err := c.SetJobs([]Job{
+		{Name: "a", Hosts: []string{"h0", "h1", "h10"}},
+		{Name: "b", Hosts: []string{"h2"}, Prefixes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	addr := func(host string) model.Addr {
+		id, _ := c.fabric.ByName(host)
+		return c.fabric.Node(id).IPv4
+	}
+	outside := model.AddrOf(netip.MustParseAddr("192.0.2.9"))
+	for _, one := range []struct {
+		flows []model.FlowKey
+		want  string
+	}{
+		{[]model.FlowKey{{Src: addr("h10"), Dst: addr("h1")}, {Src: addr("h1"), Dst: addr("h10")}}, "[{a [h1 h10]}]"},
+		{[]model.FlowKey{{Src: outside, Dst: addr("h2")}, {Src: addr("h0"), Dst: addr("h1")}}, "[{a [h0 h1]} {b [h2 192.0.2.9]}]"},
+		{[]model.FlowKey{{Src: addr("h0"), Dst: addr("h2")}, {Src: addr("h7"), Dst: addr("h8")}}, "[]"},
+	} {
+		if got := fmt.Sprint(c.affectedRanks(one.flows)); got != one.want {
+			t.Errorf("ranks of %v are %s, want %s", one.flows, got, one.want)
 		}
 	}
 }

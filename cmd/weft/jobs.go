@@ -21,6 +21,8 @@ type jobsFlags struct {
 	timeRange rangeFlags
 	svg       string
 	metric    string
+	nccl      string
+	ranks     string
 }
 
 func (a *app) jobsCommand() *cobra.Command {
@@ -39,8 +41,14 @@ receiver) and the incidents at its hosts and on its paths. --svg FILE draws the 
 Without --from and --last it uses the newest 10 s. Steps are visible if slots of flow records
 are shorter than the part of a step in which no rank sends.
 
+--nccl PATH reads what NCCL's Inspector, PyTorch's flight recorder or "ncclras -f json" wrote, a
+file or a folder with one of each rank, and shows it beside the flow records of the same time: the ranks and
+hosts of each group, its collectives and steps, and which rank enters them late. --ranks FILE
+has a line "RANK HOST" for each rank of the job: dumps of the flight recorder have no hosts.
+
 The exit code is 3 if something slows a job.`,
 		Example: `  weft jobs
+  weft jobs --nccl /var/log/nccl-inspector-4711
   weft jobs --last 30s -o json
   weft jobs h0+7 --svg matrix.svg
   weft jobs --scenario training.yaml`,
@@ -51,6 +59,8 @@ The exit code is 3 if something slows a job.`,
 	f.timeRange.register(cmd)
 	cmd.Flags().StringVar(&f.svg, "svg", "", "write the delay matrix of JOB to this file")
 	cmd.Flags().StringVar(&f.metric, "metric", "took", "what the matrix shows: took (first byte to last), wait (start of the step to the first byte) or rate")
+	cmd.Flags().StringVar(&f.nccl, "nccl", "", "file or folder of the NCCL Inspector, PyTorch's flight recorder, or ncclras (JSON)")
+	cmd.Flags().StringVar(&f.ranks, "ranks", "", "file with a line RANK HOST for each rank, for --nccl")
 	completeValues(cmd, "metric", "took", "wait", "rate")
 	return cmd
 }
@@ -62,17 +72,21 @@ func (f *jobsFlags) run(a *app, cmd *cobra.Command, name string) error {
 		return usagef("--metric %q, want took, wait or rate", f.metric)
 	case f.svg != "" && name == "":
 		return usagef("--svg draws the matrix of one job: want JOB")
+	case f.ranks != "" && f.nccl == "":
+		return usagef("--ranks has the hosts of the ranks of --nccl: want both")
+	case f.nccl != "" && name != "":
+		return usagef("--nccl shows all groups of ranks: want no JOB")
+	case f.nccl != "":
+		return f.runNCCL(a, cmd)
 	}
 	t, err := f.open(cmd, "", live.StartOptions{Need: "flowset"})
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	var r api.Range
-	if t.isScenario() || f.timeRange != (rangeFlags{}) {
-		if r, err = f.timeRange.parse(t); err != nil {
-			return err
-		}
+	r, err := f.parseRange(t)
+	if err != nil {
+		return err
 	}
 	if err := t.finish(cmd.Context()); err != nil {
 		return err
@@ -95,6 +109,14 @@ func (f *jobsFlags) run(a *app, cmd *cobra.Command, name string) error {
 		}
 	}
 	return err
+}
+
+// parseRange is the range of the flags; empty: the default of the controller.
+func (f *jobsFlags) parseRange(t *target) (r api.Range, err error) {
+	if t.isScenario() || f.timeRange != (rangeFlags{}) {
+		return f.timeRange.parse(t)
+	}
+	return r, nil
 }
 
 func printJobs(w io.Writer, t *target, l *api.JobList) error {

@@ -19,6 +19,7 @@ type Alert struct {
 	Severity   string     `json:"severity"`
 	Confidence float64    `json:"confidence"`
 	Jobs       []string   `json:"jobs"`
+	Ranks      []JobRanks `json:"ranks"`
 	Summary    string     `json:"summary"`
 	Sentence   string     `json:"sentence"`
 	Remedy     string     `json:"remedy"`
@@ -27,19 +28,26 @@ type Alert struct {
 	End        *time.Time `json:"end,omitempty"`
 }
 
+// JobRanks is the hosts of a job that an incident affects.
+type JobRanks struct {
+	Job   string   `json:"job"`
+	Hosts []string `json:"hosts"`
+}
+
 // newAlert makes an alert of an incident. A body that cannot be read leaves out what
 // only it has.
 func newAlert(r *record.Incident, link string) Alert {
 	var body struct {
-		Sentence   string   `json:"sentence"`
-		Remedy     string   `json:"remedy"`
-		Confidence float64  `json:"confidence"`
-		Jobs       []string `json:"jobs"`
+		Sentence   string     `json:"sentence"`
+		Remedy     string     `json:"remedy"`
+		Confidence float64    `json:"confidence"`
+		Jobs       []string   `json:"jobs"`
+		JobRanks   []JobRanks `json:"job_ranks"`
 	}
 	_ = json.Unmarshal(r.Body, &body)
 	a := Alert{
 		Status: "firing", Incident: r.ID, Cause: r.Cause, Location: r.Location, Severity: r.Severity, Confidence: body.Confidence,
-		Jobs: append([]string{}, body.Jobs...), Summary: r.Summary, Sentence: body.Sentence, Remedy: body.Remedy, Begin: r.Begin,
+		Jobs: append([]string{}, body.Jobs...), Ranks: append([]JobRanks{}, body.JobRanks...), Summary: r.Summary, Sentence: body.Sentence, Remedy: body.Remedy, Begin: r.Begin,
 	}
 	if link != "" {
 		a.Link = strings.TrimSuffix(link, "/") + "/#/incidents/" + r.ID
@@ -79,6 +87,15 @@ type managed struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
+// ranksText names the affected ranks of each job: "training: h3, h14; search: h1".
+func ranksText(list []JobRanks) string {
+	var jobs []string
+	for _, j := range list {
+		jobs = append(jobs, j.Job+": "+strings.Join(j.Hosts, ", "))
+	}
+	return strings.Join(jobs, "; ")
+}
+
 // managed returns the alert for Alertmanager at a time. One that fires ends by itself
 // after validity, unless it is sent again: a controller that stops leaves none behind.
 func (a *Alert) managed(now time.Time, validity time.Duration) managed {
@@ -88,6 +105,7 @@ func (a *Alert) managed(now time.Time, validity time.Duration) managed {
 		},
 		Annotations: map[string]string{
 			"summary": a.Summary, "description": a.Sentence, "remedy": a.Remedy,
+			"ranks":      ranksText(a.Ranks),
 			"confidence": strconv.FormatFloat(a.Confidence, 'f', 2, 64),
 		},
 		StartsAt: a.Begin.UTC(), EndsAt: now.Add(validity).UTC(), GeneratorURL: a.Link,

@@ -27,15 +27,19 @@ func alertmanager(t *testing.T) (url string, notified chan string) {
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m struct {
 			Alerts []struct {
-				Status string
-				Labels map[string]string
+				Status              string
+				Labels, Annotations map[string]string
 			}
 		}
 		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 			t.Error(err)
 		}
 		for _, a := range m.Alerts {
-			notified <- a.Status + " " + a.Labels["cause"] + " at " + a.Labels["location"] + " of " + a.Labels["job"]
+			text := a.Status + " " + a.Labels["cause"] + " at " + a.Labels["location"] + " of " + a.Labels["job"]
+			if ranks := a.Annotations["ranks"]; ranks != "" {
+				text += ", ranks " + ranks
+			}
+			notified <- text
 		}
 	}))
 	t.Cleanup(hook.Close)
@@ -72,11 +76,12 @@ func alertmanager(t *testing.T) (url string, notified chan string) {
 }
 
 // TestAlertmanager: a real Alertmanager takes the alerts, has their labels, notifies of
-// them, and of their end.
+// them, and of their end. Another one receives those of a job only.
 func TestAlertmanager(t *testing.T) {
 	url, notified := alertmanager(t)
+	elsewhere, notifiedThere := alertmanager(t)
 	cfg := DefaultConfig()
-	cfg.Hold, cfg.Link, cfg.Targets = 0, "https://weft.example", []Target{{Kind: Alertmanager, URL: url}}
+	cfg.Hold, cfg.Link, cfg.Targets = 0, "https://weft.example", []Target{{Kind: Alertmanager, URL: url}, {Kind: Alertmanager, URL: elsewhere, Jobs: []string{"search"}}}
 	n, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +90,7 @@ func TestAlertmanager(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); _ = n.Run(ctx) }()
 	defer func() { cancel(); <-stopped }()
-	wait := func(want string) {
+	waitFor := func(notified chan string, want string) {
 		t.Helper()
 		select {
 		case got := <-notified:
@@ -96,8 +101,9 @@ func TestAlertmanager(t *testing.T) {
 			t.Fatalf("no notification; want %q; %+v", want, n.Stats())
 		}
 	}
+	wait := func(want string) { t.Helper(); waitFor(notified, want) }
 	n.Update(incident("i7"))
-	wait("firing storm at h14 of training")
+	wait("firing storm at h14 of training, ranks training: h3, h14")
 	resp, err := http.Get(url + "/api/v2/alerts")
 	if err != nil {
 		t.Fatal(err)
@@ -112,12 +118,18 @@ func TestAlertmanager(t *testing.T) {
 		t.Errorf("Alertmanager has %+v", list)
 	}
 	n.Update(incident("i7", ended))
-	wait("resolved storm at h14 of training")
+	wait("resolved storm at h14 of training, ranks training: h3, h14")
 	n.Update(incident("i8", func(r *record.Incident) { r.Body = nil }))
 	wait("firing storm at h14 of ")
-	for end := time.Now().Add(2 * time.Minute); account(t, n).Out != 3; time.Sleep(10 * time.Millisecond) {
+	// The other Alertmanager, that of a job, has heard of none of them.
+	n.Update(incident("i9", func(r *record.Incident) {
+		r.Location, r.Body = "h2", json.RawMessage(`{"jobs":["search"],"job_ranks":[{"job":"search","hosts":["h2"]}]}`)
+	}))
+	waitFor(notifiedThere, "firing storm at h2 of search, ranks search: h2")
+	wait("firing storm at h2 of search, ranks search: h2")
+	for end := time.Now().Add(2 * time.Minute); account(t, n).Out != 4; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%+v; want 3 delivered", n.Stats())
+			t.Fatalf("%+v; want 4 delivered", n.Stats())
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Target struct {
 	Token string // bearer token; empty: none
 	// TokenFile is a file with the token instead, which Reload reads again.
 	TokenFile string
+	// Jobs are the jobs whose incidents it receives; none: it receives all incidents.
+	Jobs []string
 }
 
 // token returns the bearer token of a target.
@@ -114,7 +116,15 @@ func (t *Target) Check() error {
 	if t.Token != "" && t.TokenFile != "" {
 		return errors.New("token and token_file, want one of them")
 	}
+	if slices.Contains(t.Jobs, "") {
+		return errors.New("jobs: one without a name, want names of jobs")
+	}
 	return checkURL(t.URL)
+}
+
+// wants reports whether a target receives an alert.
+func (t *Target) wants(a *Alert) bool {
+	return len(t.Jobs) == 0 || slices.ContainsFunc(a.Jobs, func(job string) bool { return slices.Contains(t.Jobs, job) })
 }
 
 func checkURL(text string) error {

@@ -67,14 +67,18 @@ func New(cfg Config, deps Deps) (*Notifier, error) {
 }
 
 // Prepare checks a new configuration and returns the function that applies it: tokens,
-// link, severity and times. Other targets and queues need a new Notifier.
+// jobs, link, severity and times. Other targets and queues need a new Notifier.
 func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	tokens := make([]*string, len(n.targets))
+	tokens, wanted := make([]*string, len(n.targets)), make([]*Target, len(n.targets))
 	for i, t := range n.targets {
-		at := slices.IndexFunc(cfg.Targets, func(o Target) bool { return o.Kind == t.Kind && o.URL == t.URL })
+		is := func(o Target) bool { return o.Kind == t.Kind && o.URL == t.URL }
+		at := i // two may have one URL
+		if at >= len(cfg.Targets) || !is(cfg.Targets[at]) {
+			at = slices.IndexFunc(cfg.Targets, is)
+		}
 		if at < 0 {
 			continue
 		}
@@ -82,7 +86,7 @@ func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		tokens[i] = &token
+		tokens[i], wanted[i] = &token, &cfg.Targets[at]
 	}
 	return func() {
 		cfg.Queue = n.cfg.Load().Queue
@@ -90,6 +94,7 @@ func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
 		for i, token := range tokens {
 			if token != nil {
 				n.targets[i].bearer.Store(token)
+				n.targets[i].wanted.Store(wanted[i])
 			}
 		}
 	}, nil
@@ -189,11 +194,11 @@ func (n *Notifier) resolve(t *tracked, now time.Time) {
 	n.send(t, a, now, false)
 }
 
-// send queues an alert at every target; a repetition only where it is needed.
+// send queues an alert at every target that receives it; a repetition only where it is needed.
 func (n *Notifier) send(t *tracked, a Alert, now time.Time, repeated bool) {
 	t.sent, t.last = &a, now
 	for _, to := range n.targets {
-		if !repeated || to.Kind == Alertmanager {
+		if (!repeated || to.Kind == Alertmanager) && to.wanted.Load().wants(&a) {
 			to.queue.add(a, now)
 		}
 	}

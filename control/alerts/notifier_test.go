@@ -80,7 +80,7 @@ func start(t *testing.T, change func(*Config), muted func(string) bool) (*Notifi
 func incident(id string, change ...func(*record.Incident)) record.Incident {
 	r := record.Incident{
 		ID: id, Begin: time.Now(), Updated: time.Now(), Cause: "storm", Severity: "critical", Location: "h14", Summary: "h14 pauses tor7",
-		Body: json.RawMessage(`{"sentence":"PFC storm: …","confidence":0.97,"remedy":"isolate the host","jobs":["training"]}`),
+		Body: json.RawMessage(`{"sentence":"PFC storm: …","confidence":0.97,"remedy":"isolate the host","jobs":["training"],"job_ranks":[{"job":"training","hosts":["h3","h14"]}]}`),
 	}
 	for _, c := range change {
 		c(&r)
@@ -125,6 +125,7 @@ func TestFiresAndResolves(t *testing.T) {
 		check(t, "open", got, "firing i2 storm")
 		a := got[0]
 		if a.Location != "h14" || a.Severity != "critical" || a.Confidence != 0.97 || len(a.Jobs) != 1 || a.Jobs[0] != "training" ||
+			fmt.Sprint(a.Ranks) != "[{training [h3 h14]}]" ||
 			a.Link != "https://weft.example:8443/#/incidents/i2" || a.Remedy == "" || a.Sentence == "" || a.End != nil {
 			t.Errorf("alert %+v", a)
 		}
@@ -181,6 +182,56 @@ func TestCauseChanges(t *testing.T) {
 		check(t, "then", r.take(), "resolved i1 stall", "firing i1 storm")
 		n.Update(incident("i1", ended, func(r *record.Incident) { r.Body = json.RawMessage(`{"merged_into":"i2"}`) }))
 		check(t, "merged", r.take(), "resolved i1 storm")
+	})
+}
+
+// ofJobs is a change that has an incident affect other jobs.
+func ofJobs(jobs string) func(*record.Incident) {
+	return func(r *record.Incident) { r.Body = json.RawMessage(`{"jobs":` + jobs + `}`) }
+}
+
+// TestTargetsByJob: a target with jobs receives the incidents that affect one of them, until
+// their end or until they do not affect it any more; one without receives all. A reload
+// changes the jobs.
+func TestTargetsByJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cfg Config
+		n, all, stop := start(t, func(c *Config) {
+			c.Hold = 0
+			c.Targets = append(c.Targets, Target{Kind: Webhook, URL: "http://hook.example/training", Jobs: []string{"training", "search"}})
+			cfg = *c
+		}, nil)
+		defer stop()
+		its := &receiver{}
+		n.targets[1].client.Transport = its
+		n.Update(incident("i1"))
+		n.Update(incident("i2", ofJobs(`["analytics"]`)))
+		n.Update(incident("i3", ofJobs(`[]`)))
+		check(t, "all", all.take(), "firing i1 storm", "firing i2 storm", "firing i3 storm")
+		check(t, "its jobs", its.take(), "firing i1 storm")
+		n.Update(incident("i2", ofJobs(`["analytics","search"]`)))
+		check(t, "a job of its own, too", its.take(), "firing i2 storm")
+		n.Update(incident("i2", ofJobs(`["analytics"]`)))
+		check(t, "not any more", its.take(), "resolved i2 storm")
+		n.Update(incident("i1", ended))
+		check(t, "the end", its.take(), "resolved i1 storm")
+		all.take()
+
+		cfg.Targets[1].Jobs = []string{"analytics"}
+		apply, err := n.Prepare(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply()
+		n.Update(incident("i4", ofJobs(`["analytics"]`)))
+		n.Update(incident("i5"))
+		check(t, "all after a reload", all.take(), "firing i4 storm", "firing i5 storm")
+		check(t, "its jobs after a reload", its.take(), "firing i4 storm")
+		for _, s := range n.Stats() {
+			if l := s.Losses; s.In != s.Out+s.Replaced+uint64(s.Waiting) || l != (Losses{}) {
+				t.Errorf("%+v; want no losses: what a target does not receive is none", s)
+			}
+		}
 	})
 }
 
@@ -264,6 +315,7 @@ func TestConfigErrors(t *testing.T) {
 		`severity: "bad", want one of notice, warning, critical`:          func(c *Config) { c.Severity = "bad" },
 		`queue: 0, want 1 to 1048576`:                                     func(c *Config) { c.Queue = 0 },
 		`link: url "weft", want one such as http://127.0.0.1:9093`:        func(c *Config) { c.Link = "weft" },
+		`targets: jobs: one without a name, want names of jobs`:           func(c *Config) { c.Targets = []Target{{Kind: Webhook, URL: "http://h", Jobs: []string{""}}} },
 		`targets: kind "mail", want alertmanager or webhook`:              func(c *Config) { c.Targets = []Target{{Kind: "mail"}} },
 		`targets: url of h with a user or password, want a token instead`: func(c *Config) { c.Targets = []Target{{Kind: Webhook, URL: "http://a:b@h/"}} },
 		`targets: url "ftp://h", want one such as http://127.0.0.1:9093`:  func(c *Config) { c.Targets = []Target{{Kind: Webhook, URL: "ftp://h"}} },

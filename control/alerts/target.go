@@ -27,6 +27,7 @@ type target struct {
 	Target
 	cfg    *atomic.Pointer[Config]
 	bearer atomic.Pointer[string] // token; empty: none
+	wanted atomic.Pointer[Target] // whose Jobs are those of now
 	deps   *Deps
 	queue  *queue
 	client *http.Client
@@ -42,6 +43,7 @@ func newTarget(t Target, token string, cfg *atomic.Pointer[Config], deps *Deps) 
 		},
 	}
 	to.bearer.Store(&token)
+	to.wanted.Store(&t)
 	return to
 }
 

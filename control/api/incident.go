@@ -58,6 +58,7 @@ type IncidentBody struct {
 	Culprits   []Participant     `json:"culprits" doc:"Largest contribution first"`
 	Victims    []Participant     `json:"victims"`
 	Jobs       []string          `json:"jobs" doc:"Affected jobs"`
+	JobRanks   []JobRanks        `json:"job_ranks,omitempty" doc:"Hosts of each of them that have affected flows"`
 	PFCPath    []PortRef         `json:"pfc_path" doc:"PFC propagation path: each port is paused by the next"`
 	Loop       []PortRef         `json:"loop" doc:"Ports of the deadlock cycle or of the forwarding loop"`
 	Links      []PortRef         `json:"links" doc:"Ports of affected links, to highlight on a map"`
@@ -67,6 +68,12 @@ type IncidentBody struct {
 	Diagnoses  []string          `json:"diagnoses" doc:"Ids"`
 	Traces     []string          `json:"traces" doc:"Ids"`
 	Probes     []string          `json:"probes" doc:"Ids"`
+}
+
+// JobRanks is the hosts of a job that an incident affects.
+type JobRanks struct {
+	Job   string   `json:"job"`
+	Hosts []string `json:"hosts" doc:"By name; an address where it has none"`
 }
 
 // TimelineEntry is one observation or action.

@@ -241,20 +241,22 @@ func newJob(j *jobs.Job, e *jobs.Evidence) Job {
 }
 
 func newJobDetail(j *jobs.Job, e *jobs.Evidence) JobDetail {
-	d := JobDetail{Job: newJob(j, e)}
+	d := JobDetail{
+		Job: newJob(j, e), Ranks: []JobRank{}, Cells: []JobCell{}, Series: []JobStep{}, FlowList: []JobFlow{}, Losses: []JobLoss{}, Pauses: []HostPause{},
+	}
 	for _, r := range j.Ranks {
 		d.Ranks = append(d.Ranks, JobRank{Host: r.Host, ThinkNs: int64(r.Think), LateNs: int64(r.Late), Sent: r.Sent})
 	}
 	for _, c := range j.Cells {
 		d.Cells = append(d.Cells, JobCell{
-			Src: c.Src, Dst: c.Dst, Bytes: c.Bytes, WaitNs: int64(c.Wait), TookNs: int64(c.Took), RateBps: int64(c.Rate), Path: c.Path,
+			Src: c.Src, Dst: c.Dst, Bytes: c.Bytes, WaitNs: int64(c.Wait), TookNs: int64(c.Took), RateBps: int64(c.Rate), Path: append([]string{}, c.Path...),
 		})
 	}
 	for _, p := range j.Steps {
 		d.Series = append(d.Series, JobStep{p.Start, int64(p.Exchange)})
 	}
 	for _, f := range j.Flows {
-		d.FlowList = append(d.FlowList, JobFlow{FlowRef{Flow: f.Key, Src: f.Src, Dst: f.Dst}, f.Bytes, f.Path})
+		d.FlowList = append(d.FlowList, JobFlow{FlowRef{Flow: f.Key, Src: f.Src, Dst: f.Dst}, f.Bytes, append([]string{}, f.Path...)})
 	}
 	for _, l := range e.Losses {
 		d.Losses = append(d.Losses, JobLoss{l.From, l.To, l.Packets})

@@ -238,7 +238,23 @@ func (c *Config) Check() error {
 		}
 		return err
 	}
+	if err := c.checkAlertJobs(); err != nil {
+		return err
+	}
 	return c.checkOpen()
+}
+
+// checkAlertJobs returns an error for a target of alerts that names a job which jobs does not
+// have: it would never receive anything.
+func (c *Config) checkAlertJobs() error {
+	for i := range c.Alerts.Targets {
+		for _, name := range c.Alerts.Targets[i].Jobs {
+			if !slices.ContainsFunc(c.Jobs, func(j control.Job) bool { return j.Name == name }) {
+				return bad("alerts.targets", "job %q of target %d is not in jobs, want the name of one of them", name, i+1)
+			}
+		}
+	}
+	return nil
 }
 
 // maxSlotFlows is ten times what the largest switches have in a slot.

@@ -255,6 +255,9 @@ func (d *decoder) user(it item) error {
 
 func (d *decoder) alertTarget(it item) error {
 	t := alerts.Target{Kind: it.get["kind"].text, URL: it.get["url"].text, Token: it.get["token"].text, TokenFile: it.get["token_file"].text}
+	for _, name := range strings.FieldsFunc(it.get["jobs"].text, comma) {
+		t.Jobs = append(t.Jobs, strings.TrimSpace(name))
+	}
 	if err := t.Check(); err != nil {
 		return it.Errorf("alerts.targets: %v", err)
 	}

@@ -26,7 +26,7 @@ func FuzzConfig(f *testing.F) {
 		"topology: \"null\"\njobs:\n  - {name: blue, hosts: [h0, h1], prefixes: [10.9.0.0/16]}\n",
 		"topology: f.yaml\napi:\n  token: secret-secret-secret\n  hosts: [a, b]\n  tenants:\n    - {name: blue, token: tok-tok-tok-tok-tok, prefixes: [10.0.1.0/24], hosts: [h3]}\n",
 		"topology: f.yaml\nstore:\n  max_size: 1234567\n  retention: {flows: 1000000h, ports: 99999999s, traces: forever}\n",
-		"topology: f.yaml\nalerts:\n  link: https://weft.example\n  hold: 0s\n  targets: [{kind: webhook, url: 'http://h/x', token: t}, {kind: alertmanager, url: 'http://127.0.0.1:9093'}]\n",
+		"topology: f.yaml\nalerts:\n  link: https://weft.example\n  hold: 0s\n  targets: [{kind: webhook, url: 'http://h/x', token: t, jobs: [blue]}, {kind: alertmanager, url: 'http://127.0.0.1:9093'}]\njobs: [{name: blue, hosts: [h0]}]\n",
 		"topology: f.yaml\nstore: {max_size: 10GB, memory: 123456789B, queue: 1000}\ndta: {rate: 1e6, receive_buffer: 5000}\n",
 		"topology: |\n  two\n  lines\nlog: {level: WARN+2}\n", "topology: ~\n", "api: 5\n", "a: &b [*b]\n", "switches: {}\n", "topology: f\ntopology: g\n",
 	} {

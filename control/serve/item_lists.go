@@ -48,6 +48,7 @@ var itemLists = []itemList{
 		{key: "url", about: "http or https"},
 		{key: "token", about: "sent as a bearer token"},
 		{key: "token_file", about: "file with the token, read again on a reload"},
+		{key: "jobs", about: "jobs whose incidents it receives; none: all incidents", list: true},
 	}, (*decoder).alertTarget},
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/alerts"
 )
 
 func TestJobsAreReadDumpedAndChanged(t *testing.T) {
@@ -35,6 +36,15 @@ func TestJobsAreReadDumpedAndChanged(t *testing.T) {
 	if restart, err := s.Reload(t.Context(), cfg); err != nil || len(restart) > 0 {
 		t.Errorf("reload of jobs: %v, restart for %v; want neither", err, restart)
 	}
+	cfg.Alerts.Targets = []alerts.Target{{Kind: alerts.Webhook, URL: "http://127.0.0.1:1/", Jobs: []string{"blue", "bleu"}}}
+	if err := cfg.Check(); err == nil || !strings.Contains(err.Error(), `alerts.targets: job "bleu" of target 1 is not in jobs`) {
+		t.Errorf("alerts of an unknown job: %v, want an error that names it", err)
+	}
+	cfg.Alerts.Targets[0].Jobs = []string{"blue"}
+	if err := cfg.Check(); err != nil {
+		t.Errorf("alerts of a job: %v", err)
+	}
+	cfg.Alerts.Targets = nil
 	cfg.Jobs = []control.Job{{Name: "red", Hosts: []string{"h77"}}}
 	if _, err := s.Reload(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "h77") {
 		t.Errorf("reload of a job on a host that is not there: %v, want an error that names it", err)

@@ -31,7 +31,7 @@ api:
   users: [{name: alice, role: admin, token: 0123456789abcdef}]
   tenants: [{name: t, token: 0123456789abcdef, prefixes: [10.0.0.0/8], hosts: h1}]
 store: {retention: {flows: 12h, incidents: forever}}
-alerts: {targets: [{kind: webhook, url: "http://x.example/", token_file: /etc/weft/token}]}
+alerts: {targets: [{kind: webhook, url: "http://x.example/", token_file: /etc/weft/token, jobs: [training]}]}
 jobs: [{name: training, hosts: [h1, h2]}]
 switches: [{name: leaf1, address: 192.0.2.1}]
 log:

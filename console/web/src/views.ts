@@ -14,6 +14,7 @@ export const views: View[] = [
   { name: 'incidents', title: 'Incidents', key: 'i', icon: 'M10 3 2.5 16.5h15zM10 8v4M10 14.2v.3', load: () => import('./views/Incidents.svelte') },
   { name: 'lab', title: 'Lab', key: 'l', icon: 'M8 3h4M8.5 3v5L4 16.5h12L11.500 8V3M6.500 12h7', load: () => import('./views/Lab.svelte') },
   { name: 'flows', title: 'Flows', key: 'f', icon: 'M3 6h11l-3-3M17 14H6l3 3', load: () => import('./views/Flows.svelte') },
+  { name: 'jobs', title: 'Jobs', key: 'j', icon: 'M10 3a3 3 0 1 0 .1 0M4.5 12a2.500 2.500 0 1 0 .1 0M15.500 12a2.500 2.500 0 1 0 .1 0M8.500 8.600 5.800 12M11.500 8.600l2.700 3.400M7 14.500h6', load: () => import('./views/Jobs.svelte') },
   { name: 'ports', title: 'Ports', key: 'p', icon: 'M3 3h4v4H3zM8 8h4v4H8zM13 3h4v4h-4zM3 13h4v4H3zM13 13h4v4h-4z', load: () => import('./views/Ports.svelte') },
   { name: 'traces', title: 'Traces', key: 't', icon: 'M4 4h.1M4 10h.1M4 16h.1M8 4h8M8 10h8M8 16h5', load: () => import('./views/Traces.svelte') },
   { name: 'probes', title: 'Probes', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },

@@ -91,7 +91,7 @@ async function same(page, what, file) {
 
 /** phone checks that the views of a phone need no horizontal scrolling, and that lists are cards whose sentence is visible. */
 async function phone(page) {
-  for (const view of ['map', 'incidents', 'flows', 'traces', 'ports', 'lab']) {
+  for (const view of ['map', 'incidents', 'flows', 'jobs', 'traces', 'ports', 'lab']) {
     await page.goto(base + '#/' + view + '?last=1h');
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.getByText('Loading…').first().waitFor({ state: 'detached' });

@@ -35,7 +35,7 @@ await first.context().close();
 show(page);
 
 // Every view, by its shortcut.
-for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['o', 'Sources'], ['h', 'Health'], ['m', 'Fabric map']]) {
+for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['j', 'Jobs'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['o', 'Sources'], ['h', 'Health'], ['m', 'Fabric map']]) {
   await page.keyboard.press('g');
   await page.keyboard.press(key);
   await page.getByRole('heading', { level: 1, name: title }).waitFor();

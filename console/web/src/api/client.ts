@@ -38,6 +38,10 @@ export type ProbeRequest = Schemas['ProbeRequest'];
 export type Mark = Schemas['Mark'];
 export type MarkRequest = Schemas['MarkRequest'];
 export type FilterCheck = Schemas['FilterCheck'];
+export type Job = Schemas['Job'];
+export type JobDetail = Schemas['JobDetail'];
+export type JobCell = Schemas['JobCell'];
+export type JobFinding = Schemas['JobFinding'];
 
 const prefix = '/api/v1';
 type Short<P> = P extends `/api/v1${infer S}` ? S : never;

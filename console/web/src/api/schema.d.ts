@@ -1801,6 +1801,8 @@ export interface components {
             /** @description What operators did about it; absent: nothing */
             handling?: components["schemas"]["Handling"];
             id: string;
+            /** @description Hosts of each of them that have affected flows */
+            job_ranks?: components["schemas"]["JobRanks"][];
             /** @description Affected jobs */
             jobs: string[];
             /** @description Ports of affected links, to highlight on a map */
@@ -2047,6 +2049,11 @@ export interface components {
              * @description Median time from the end of its exchange to its next send
              */
             think_ns: number;
+        };
+        JobRanks: {
+            /** @description By name; an address where it has none */
+            hosts: string[];
+            job: string;
         };
         JobStep: {
             /** Format: int64 */
