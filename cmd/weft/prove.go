@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/proof"
+	"github.com/weft-telemetry/weft/scenario/served"
 )
 
 // proveFlags are the flags of weft prove.
@@ -103,11 +104,11 @@ func (f *proveFlags) caseOf(ctx context.Context, t *target, id string, settings 
 		return nil, t.explain(err)
 	}
 	c := &proof.Case{DefaultSettings: settings == nil}
-	if c.Fabric, err = proof.FromTopology(&top); err != nil {
+	if c.Fabric, err = served.Fabric(&top); err != nil {
 		return nil, err
 	}
 	if settings != nil {
-		proof.Configure(c.Fabric, settings)
+		served.Configure(c.Fabric, settings)
 	}
 	ids := []string{id}
 	if id[0] != 'd' {

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/scenario/proof"
+	"github.com/weft-telemetry/weft/scenario/served"
 )
 
 // Claims lists them.
@@ -126,11 +127,11 @@ func measure(ctx context.Context, o claim.Options, k kind, seed uint64) (s score
 		return s, err
 	}
 	s.found = 1
-	fabric, err := proof.FromTopology(&rec.topology)
+	fabric, err := served.Fabric(&rec.topology)
 	if err != nil {
 		return s, err
 	}
-	proof.Configure(fabric, in.scenario)
+	served.Configure(fabric, in.scenario)
 	named := in.culprits(d)
 	if o.Without(removal) {
 		named = in.wrong(rand.New(rand.NewPCG(seed, 7)), d, 1)
