@@ -22,7 +22,13 @@ type Case struct {
 	DefaultSettings bool
 	Diagnosis       *api.DiagnosisDetail
 	Named           Culprits
+	// Watchdog is the detection time of the PFC watchdog that is tried; 0: DefaultWatchdog.
+	Watchdog time.Duration
 }
+
+// DefaultWatchdog is the finest detection time of PFC watchdogs in switch hardware.
+// Software ones, as SONiC's, start at 100 ms, longer than most of what is rebuilt.
+const DefaultWatchdog = time.Millisecond
 
 // Culprits are what a verdict names: flows, or hosts that send PAUSE frames.
 type Culprits struct {
