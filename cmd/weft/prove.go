@@ -40,7 +40,7 @@ and refuted if less than half of the delay that it explains is gone. Buffers and
 thresholds of switches are in no record: --fabric names a scenario with them. INCIDENT
 may be a diagnosis, as d3.
 
-What an operator could do is played, too, and the table says what the packet gains: flows
+What an operator could do is simulated, too, and the table says what the packet gains: flows
 at a quarter of their rate, other ECMP hashes, the port to a host down, a PFC watchdog,
 the intended routes, more headroom.
 

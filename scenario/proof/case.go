@@ -24,6 +24,10 @@ type Case struct {
 	Named           Culprits
 	// Watchdog is the detection time of the PFC watchdog that is tried; 0: DefaultWatchdog.
 	Watchdog time.Duration
+	// Progress is called after every simulation; it may be nil.
+	Progress func(runs int)
+	// Cores bounds the CPUs of a simulation; 0: all, where the fabric is large.
+	Cores int
 }
 
 // DefaultWatchdog is the finest detection time of PFC watchdogs in switch hardware.

@@ -65,11 +65,13 @@ func (p *prover) run(ctx context.Context, x setup) (*outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the rebuilt scenario: %w", err)
 	}
-	r, err := scenario.Run(ctx, s, scenario.Options{}, nil)
+	r, err := scenario.Run(ctx, s, scenario.Options{Cores: p.c.Cores}, nil)
 	if err != nil {
 		return nil, err
 	}
-	p.runs++
+	if p.runs++; p.c.Progress != nil {
+		p.c.Progress(p.runs)
+	}
 	i := slices.IndexFunc(r.Run.Flows, func(f report.FlowResult) bool { return f.Group == victimGroup })
 	if i < 0 {
 		return nil, fmt.Errorf("the rebuilt scenario %s has no victim", x.name)

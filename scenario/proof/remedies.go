@@ -28,11 +28,11 @@ const limitedTo = 0.25
 // hashes is the number of other ECMP seeds that are tried. Any one may be lucky.
 const hashes = 5
 
-// remedies plays those that fit what the verdict names and the fabric has.
+// remedies simulates those that fit what the verdict names and the fabric has.
 func (p *prover) remedies(ctx context.Context, fit fitted, rebuilt *outcome) ([]Trial, error) {
 	named := p.describe(p.c.Named)
 	list := []Trial{}
-	play := func(name, what string, r remedy) error {
+	try := func(name, what string, r remedy) error {
 		o, err := p.run(ctx, setup{name: name, about: "A remedy: " + what + ".", fitted: fit, remedy: r})
 		if err == nil {
 			list = append(list, newTrial(name, what, o))
@@ -40,7 +40,7 @@ func (p *prover) remedies(ctx context.Context, fit fitted, rebuilt *outcome) ([]
 		return err
 	}
 	if len(p.c.Named.Flows) > 0 {
-		if err := play("limited", "with "+named+" at a quarter of the rate", remedy{limit: limitedTo}); err != nil {
+		if err := try("limited", "with "+named+" at a quarter of the rate", remedy{limit: limitedTo}); err != nil {
 			return nil, err
 		}
 		t, err := p.rehashed(ctx, fit)
@@ -53,7 +53,7 @@ func (p *prover) remedies(ctx context.Context, fit fitted, rebuilt *outcome) ([]
 		hosts := strings.Join(p.c.Named.Hosts, ", ")
 		// Without its own host the packet is not late, but lost.
 		if !p.isNamed(p.world.victim.src) && !p.isNamed(p.world.victim.dst) {
-			if err := play("disabled", "with the port to "+hosts+" down", remedy{disabled: true}); err != nil {
+			if err := try("disabled", "with the port to "+hosts+" down", remedy{disabled: true}); err != nil {
 				return nil, err
 			}
 		}
@@ -62,25 +62,25 @@ func (p *prover) remedies(ctx context.Context, fit fitted, rebuilt *outcome) ([]
 		if fit.drain == 0 {
 			after := cmp.Or(p.c.Watchdog, DefaultWatchdog)
 			what := fmt.Sprintf("with a PFC watchdog that ignores pauses of %s after %v", hosts, after)
-			if err := play("watchdog", what, remedy{watchdog: after}); err != nil {
+			if err := try("watchdog", what, remedy{watchdog: after}); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if p.deviates() {
-		if err := play("mended", "with all flows on the intended routes", remedy{mended: true}); err != nil {
+		if err := try("mended", "with all flows on the intended routes", remedy{mended: true}); err != nil {
 			return nil, err
 		}
 	}
 	if p.sim.Headroom > 0 && rebuilt.dropped && p.headroomFits() {
-		if err := play("headroom", "with the headroom that each link needs", remedy{headroom: true}); err != nil {
+		if err := try("headroom", "with the headroom that each link needs", remedy{headroom: true}); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// rehashed plays other ECMP hashes, and returns the middle one.
+// rehashed simulates other ECMP hashes, and returns the middle one.
 func (p *prover) rehashed(ctx context.Context, fit fitted) (Trial, error) {
 	var all []Trial
 	for i := range uint64(hashes) {
@@ -94,7 +94,7 @@ func (p *prover) rehashed(ctx context.Context, fit fitted) (Trial, error) {
 	return all[len(all)/2], nil
 }
 
-// headroomFits reports whether the buffer has room for the headroom that links need.
+// headroomFits reports whether the buffer is large enough for the headroom that links need.
 func (p *prover) headroomFits() bool {
 	text, err := p.scenarioText(setup{name: "headroom", fitted: fitted{speed: 1}, remedy: remedy{headroom: true}})
 	if err != nil {
