@@ -40,9 +40,9 @@ and refuted if less than half of the delay that it explains is gone. Buffers and
 thresholds of switches are in no record: --fabric names a scenario with them. INCIDENT
 may be a diagnosis, as d3.
 
-What an operator could do is simulated, too, and the table says what the packet gains: flows
-at a quarter of their rate, other ECMP hashes, the port to a host down, a PFC watchdog,
-the intended routes, more headroom.
+What an operator could do is simulated, too, and the table says what the packet gains:
+flows at a quarter of their rate, other ECMP hashes, the port to a host down, a PFC
+watchdog, the intended routes, more headroom.
 
 The exit code is 0 if the verdict is proven, wholly or partly, and 1 if it is refuted or
 the rebuilt run does not show the symptom.`,

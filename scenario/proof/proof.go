@@ -42,8 +42,8 @@ const (
 	// enough is the part of what an account attributes to a cause by which a removal must
 	// shorten the delay.
 	enough = 0.8
-	// whole is the share of the lateness from which a cause is the only one.
-	whole = 0.9
+	// Whole is the share of the lateness from which a cause is the only one.
+	Whole = 0.9
 	// half is the part of the same below which a removal refutes the verdict.
 	half = 0.5
 )
@@ -364,7 +364,7 @@ func (r *Result) fall(p *Trial) float64 {
 
 // restored reports whether a removal takes what the account attributes to the cause.
 func (r *Result) restored(p *Trial) bool {
-	return p.Slowdown <= inTime || r.Share < whole && r.fall(p) >= enough*r.Share
+	return p.Slowdown <= inTime || r.Share < Whole && r.fall(p) >= enough*r.Share
 }
 
 // IsMissing reports whether an error says that records do not suffice.
