@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,6 +146,9 @@ func (s *Server) startProof(ctx context.Context, d *IncidentDetail) (Proof, erro
 	var list []DiagnosisDetail
 	for _, id := range ids {
 		one, err := s.diagnosis(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue // retention removed it
+		}
 		if err != nil {
 			return Proof{}, err
 		}
@@ -171,7 +176,7 @@ func (s *Server) startProof(ctx context.Context, d *IncidentDetail) (Proof, erro
 func (s *Server) prove(incident string, p Proof, list []DiagnosisDetail) {
 	ctx, stop := context.WithTimeout(s.ended, maxProofTime)
 	defer stop()
-	result, err := s.deps.VerdictProver.ProveVerdict(ctx, newTopology(s.deps.Live.Fabric()), list, s.proofs.progress)
+	result, err := s.proveVerdict(ctx, list)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no result within %v; weft prove has no limit", maxProofTime)
 	}
@@ -188,11 +193,23 @@ func (s *Server) prove(incident string, p Proof, list []DiagnosisDetail) {
 	defer done()
 	text := result.Outcome + ": " + result.Text
 	_, err = s.actOnIncident(store, record.IncidentAction{
-		Time: end, Incident: incident, Kind: handling.Prove, Who: p.Who, Text: text[:min(len(text), handling.MaxText)],
+		Time: end, Incident: incident, Kind: handling.Prove, Who: p.Who, Text: strings.ToValidUTF8(text[:min(len(text), handling.MaxText)], ""),
 	})
 	if err != nil {
 		s.log.Error("the result of a proof was not stored", "incident", incident, "result", text, "err", err)
 	}
+}
+
+// proveVerdict is ProveVerdict, with a panic as an error: records come from outside, and
+// what they make a simulation do ends no service.
+func (s *Server) proveVerdict(ctx context.Context, list []DiagnosisDetail) (p Proof, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("a proof panicked", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the simulation panicked: %v; the log has the stack", r)
+		}
+	}()
+	return s.deps.VerdictProver.ProveVerdict(ctx, newTopology(s.deps.Live.Fabric()), list, s.proofs.progress)
 }
 
 // proofOdds is by how much a proof changes the odds that a verdict is right. Of right

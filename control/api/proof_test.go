@@ -22,6 +22,9 @@ func (f *fakeVerdictProver) ProveVerdict(ctx context.Context, _ *Topology, _ []D
 		f.started <- struct{}{}
 		select {
 		case err := <-f.answers:
+			if errors.Is(err, errPanic) {
+				panic("an impossible record")
+			}
 			if err != nil {
 				return Proof{}, err
 			}
@@ -34,6 +37,9 @@ func (f *fakeVerdictProver) ProveVerdict(ctx context.Context, _ *Topology, _ []D
 		Trials: []ProofTrial{{Name: "rebuilt", What: "as recorded", LateNs: 1000, Slowdown: 3}},
 	}, nil
 }
+
+// errPanic has a fakeVerdictProver panic.
+var errPanic = errors.New("panic")
 
 // proofBed is a server that proves.
 type proofBed struct {
@@ -107,6 +113,17 @@ func TestProveIncident(t *testing.T) {
 		t.Errorf("proof %+v, handling %+v; want why it failed, and the outcome before it", d.Proof, d.Handling)
 	}
 
+	// A simulation that panics is a failed proof.
+	if got := b.prove("inc-1", operatorToken); got != http.StatusCreated {
+		t.Fatalf("proof = %d; want 201", got)
+	}
+	<-p.started
+	p.answers <- errPanic
+	s.handlers.wait()
+	if d := b.detail("inc-1"); d.Proof.Outcome != "failed" || d.Proof.State != "done" {
+		t.Errorf("proof %+v after a panic; want a failed one", d.Proof)
+	}
+
 	// It ends with the service, and leaves nothing.
 	if got := b.prove("inc-1", operatorToken); got != http.StatusCreated {
 		t.Fatalf("proof = %d; want 201", got)
@@ -114,7 +131,7 @@ func TestProveIncident(t *testing.T) {
 	<-p.started
 	s.end()
 	s.handlers.wait()
-	if d := b.detail("inc-1"); len(d.OperatorActions) != 2 {
+	if d := b.detail("inc-1"); len(d.OperatorActions) != 3 {
 		t.Errorf("actions %+v; want none of a proof that was cancelled", d.OperatorActions)
 	}
 }
