@@ -169,7 +169,7 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		}
 	}
 	if has("api") {
-		r, err := serve.NewReader(ctx, cfg, serve.Deps{Store: store, Console: console.Files(), Build: readBuildInfo(), Log: log})
+		r, err := serve.NewReader(ctx, cfg, serve.Deps{Store: store, Console: console.Files(), Build: readBuildInfo(), Log: log, Prover: verdictProver(&cfg)})
 		if err != nil {
 			return err
 		}

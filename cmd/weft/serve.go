@@ -16,6 +16,8 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/proof"
 	"github.com/weft-telemetry/weft/store/clickhouse"
 	"github.com/weft-telemetry/weft/store/embedded"
 	"github.com/weft-telemetry/weft/stream/inproc"
@@ -189,7 +191,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	}
 	s, err := serve.New(ctx, cfg, serve.Deps{
 		Store: store, Stream: reports, Console: console.Files(),
-		Build: readBuildInfo(), Log: log, Level: level,
+		Build: readBuildInfo(), Log: log, Level: level, Prover: verdictProver(&cfg),
 	})
 	if err != nil {
 		return err
@@ -285,4 +287,14 @@ a slot; the receive buffers, of %s each, hold %d. Flows are analysed in %d parti
 		switches.row(row...)
 	}
 	return switches.print(w)
+}
+
+// verdictProver returns what tests verdicts for a service: with the static routes of its
+// topology, and default settings of switches, as none are known.
+func verdictProver(cfg *serve.Config) *proof.Prover {
+	s, err := scenario.ReadFabric(cfg.Topology)
+	if err != nil {
+		return &proof.Prover{} // the service says itself what is wrong with its file
+	}
+	return &proof.Prover{Settings: s}
 }

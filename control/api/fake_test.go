@@ -438,7 +438,7 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	k := newFake(tb)
 	cfg := DefaultConfig()
 	deps := Deps{
-		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Verifier: &fakeVerifier{}, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
+		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Verifier: &fakeVerifier{}, VerdictProver: &fakeVerdictProver{}, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
 		FlowAnalyses: k, Routes: k, Memory: fakeMemory{}, Handling: newBook(tb),
 		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}

@@ -36,6 +36,7 @@ type IncidentDetail struct {
 	OperatorActions []IncidentAction `json:"operator_actions" doc:"What operators did about it, oldest first"`
 	Runbook         []RunbookStep    `json:"runbook" doc:"What to do on which node, with the commands of its system"`
 	Verification    *Verification    `json:"verification,omitempty" doc:"The newest check whether the fault is still there, since the controller started"`
+	Proof           *Proof           `json:"proof,omitempty" doc:"The newest test of the verdict by experiment, since the controller started"`
 }
 
 // StoredIncident is the Body of a record.Incident.
@@ -50,7 +51,7 @@ type IncidentBody struct {
 	EndUnknown bool              `json:"end_unknown,omitempty" doc:"It was open when the controller stopped: end is the time of its last evidence"`
 	Parts      []string          `json:"parts" doc:"Ids of incidents that turned out to be part of it"`
 	Related    []string          `json:"related" doc:"Ids of incidents with causes of their own that share consequences with this one"`
-	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
+	Confidence float64           `json:"confidence" minimum:"0" maximum:"1" doc:"That the cause is right; the newest proof is taken in"`
 	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it started"`
 	Timeline   []TimelineEntry   `json:"timeline" doc:"Oldest first"`
 	Evidence   []SourceEvidence  `json:"evidence" doc:"Evidence by source"`
@@ -202,7 +203,7 @@ func (s *Server) incidentRoutes() {
 			if err != nil {
 				return d, err
 			}
-			d.Runbook, d.Verification = s.runbook(&d), s.verifications.newest(d.ID)
+			d.Runbook, d.Verification, d.Proof = s.runbook(&d), s.verifications.newest(d.ID), s.proofs.newest(d.ID)
 			return d, s.addOperatorActions(ctx, &d)
 		})
 }

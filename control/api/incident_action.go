@@ -18,11 +18,12 @@ type Handling struct {
 	MutedBy    string     `json:"muted_by,omitempty"`
 	MutedUntil *time.Time `json:"muted_until,omitempty" doc:"Until then it raises no alerts"`
 	Assignee   string     `json:"assignee,omitempty"`
+	Proof      string     `json:"proof,omitempty" enum:"proven,partly proven,refuted,not shown" doc:"Outcome of the newest proof of its verdict"`
 }
 
 // NewHandling returns the state of an incident; nil if no one has done anything.
 func NewHandling(s handling.State) *Handling {
-	h := Handling{AckedBy: s.AckedBy, MutedBy: s.MutedBy, Assignee: s.Assignee}
+	h := Handling{AckedBy: s.AckedBy, MutedBy: s.MutedBy, Assignee: s.Assignee, Proof: s.Proof}
 	if !s.AckedAt.IsZero() {
 		h.AckedAt = &s.AckedAt
 	}
@@ -46,7 +47,7 @@ type IncidentActionRequest struct {
 // IncidentAction is what an operator did about an incident.
 type IncidentAction struct {
 	Time  time.Time  `json:"time"`
-	Kind  string     `json:"kind" enum:"ack,unack,mute,unmute,assign,comment,verify"`
+	Kind  string     `json:"kind" enum:"ack,unack,mute,unmute,assign,comment,verify,prove"`
 	Who   string     `json:"who"`
 	Text  string     `json:"text,omitempty"`
 	Until *time.Time `json:"until,omitempty" doc:"End of a mute"`
@@ -125,7 +126,9 @@ func (s *Server) addOperatorActions(ctx context.Context, d *IncidentDetail) erro
 	if s.deps.Handling == nil {
 		return nil
 	}
-	d.Handling = s.handlingOf(d.ID)
+	if d.Handling = s.handlingOf(d.ID); d.Handling != nil {
+		d.Confidence = withProof(d.Confidence, d.Handling.Proof)
+	}
 	list, err := s.deps.Handling.Actions(ctx, d.ID)
 	if err != nil {
 		return fmt.Errorf("read what operators did about incident %s: %w", d.ID, err)

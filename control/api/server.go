@@ -23,19 +23,21 @@ import (
 // Deps are the backends of a Server. Live, Records and Hub are required; the
 // routes of other backends that are nil return 404 or 501.
 type Deps struct {
-	Live         Live
-	Records      Records
-	Hub          *EventHub
-	Prober       Prober
-	Verifier     Verifier
-	Marker       Marker
-	CounterAdmin CounterAdmin
-	Diagnoser    Diagnoser
-	FlowAnalyses FlowAnalyses
-	Routes       RouteMonitor
-	Memory       KeyedMemory
-	Lab          Lab
-	Handling     *handling.Book // what operators do about incidents
+	Live     Live
+	Records  Records
+	Hub      *EventHub
+	Prober   Prober
+	Verifier Verifier
+	// VerdictProver tests verdicts by experiment; nil: none can be tested.
+	VerdictProver VerdictProver
+	Marker        Marker
+	CounterAdmin  CounterAdmin
+	Diagnoser     Diagnoser
+	FlowAnalyses  FlowAnalyses
+	Routes        RouteMonitor
+	Memory        KeyedMemory
+	Lab           Lab
+	Handling      *handling.Book // what operators do about incidents
 	// Jobs returns the jobs that run; a new pointer if they have changed. May be nil.
 	Jobs func() *[]record.Job
 
@@ -81,6 +83,7 @@ type Server struct {
 	coalescer coalescer
 
 	verifications verifications
+	proofs        proofs
 
 	mu     sync.Mutex
 	fabric *fabric
@@ -153,7 +156,7 @@ func (s *Server) routes() http.Handler {
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
-		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.verifyRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes, s.jobRoutes,
+		s.topologyRoutes, s.stateRoutes, s.overviewRoutes, s.incidentRoutes, s.incidentActionRoutes, s.verifyRoutes, s.proofRoutes, s.diagnosisRoutes, s.flowRoutes, s.flowGroupRoutes, s.jobRoutes,
 		s.flowFindingRoutes, s.routeRoutes, s.traceRoutes, s.counterRoutes, s.portRoutes, s.keyedRoutes, s.probeRoutes, s.markRoutes,
 		s.faultRoutes, s.healthRoutes, s.filterRoutes, s.slowFlowRoutes, s.eventRoutes,
 	} {

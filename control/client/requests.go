@@ -58,6 +58,12 @@ func (c *Client) VerifyIncident(ctx context.Context, id string) (api.Verificatio
 	return callJSON[api.Verification](ctx, c, "POST", "/incidents/"+url.PathEscape(id)+"/verify", nil, nil)
 }
 
+// ProveIncident starts a test of an incident's verdict by experiment. The result is the
+// proof of Incident.
+func (c *Client) ProveIncident(ctx context.Context, id string) (api.Proof, error) {
+	return callJSON[api.Proof](ctx, c, "POST", "/incidents/"+url.PathEscape(id)+"/prove", nil, nil)
+}
+
 // Diagnoses lists verdicts about slow flows, newest first.
 func (c *Client) Diagnoses(ctx context.Context, q api.DiagnosesQuery) (api.Page[api.Diagnosis], error) {
 	return callJSON[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", queryParams(q), nil)

@@ -94,6 +94,8 @@ type Deps struct {
 	Console fs.FS // nil: there is none
 	Build   api.Build
 	Log     *slog.Logger
+	// Prover tests verdicts by experiment; nil: none can be tested.
+	Prover api.VerdictProver
 
 	// Records and Incident, if not nil, see everything that the controller makes,
 	// in its goroutine; they must neither wait nor keep it.
@@ -170,7 +172,7 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 		deps.Alerts.SetMuted(func(id string) bool { return c.handled.Muted(id, c.input.Clock().Now) })
 	}
 	c.server, err = api.New(*cfg.API, api.Deps{
-		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Verifier: b, Marker: b, CounterAdmin: b, Diagnoser: b,
+		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Verifier: b, VerdictProver: deps.Prover, Marker: b, CounterAdmin: b, Diagnoser: b,
 		FlowAnalyses: b, Routes: b, Memory: memory, Lab: deps.Lab, Handling: c.handled, Jobs: c.Controller.JobRecords, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 	})
 	return c, err

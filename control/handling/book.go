@@ -24,10 +24,11 @@ const (
 	Assign  = "assign" // Text is the assignee; empty: none
 	Comment = "comment"
 	Verify  = "verify" // Text is the result of a check of the fault
+	Prove   = "prove"  // Text is the outcome of a proof of the verdict, a colon, and what it rests on
 )
 
 // Kinds returns all kinds.
-func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Comment, Verify} }
+func Kinds() []string { return []string{Ack, Unack, Mute, Unmute, Assign, Comment, Verify, Prove} }
 
 // Limits.
 const (
@@ -51,6 +52,7 @@ type State struct {
 	MutedBy    string
 	MutedUntil time.Time
 	Assignee   string
+	Proof      string // outcome of the newest proof that has one
 	actions    int
 }
 
@@ -111,7 +113,7 @@ func check(a *record.IncidentAction) error {
 	switch {
 	case len(a.Text) > MaxText:
 		return bad("text of %d bytes, want at most %d", len(a.Text), MaxText)
-	case (a.Kind == Comment || a.Kind == Verify) && a.Text == "":
+	case (a.Kind == Comment || a.Kind == Verify || a.Kind == Prove) && a.Text == "":
 		return bad("%s without text", a.Kind)
 	case a.Kind == Assign && (len(a.Text) > maxName || strings.ContainsAny(a.Text, "\r\n\t")):
 		return bad("assignee %.20q, want a name of at most %d bytes in one line", a.Text, maxName)
@@ -153,6 +155,10 @@ func (b *Book) apply(a *record.IncidentAction) State {
 		s.MutedBy, s.MutedUntil = "", time.Time{}
 	case Assign:
 		s.Assignee = a.Text
+	case Prove:
+		if outcome, _, _ := strings.Cut(a.Text, ":"); outcome != "failed" {
+			s.Proof = outcome
+		}
 	}
 	return *s
 }
@@ -200,6 +206,8 @@ func Describe(a *record.IncidentAction) string {
 		return "assigned it to " + a.Text
 	case Verify:
 		return "verified" + text
+	case Prove:
+		return "tested by experiment" + text
 	}
 	return a.Text
 }

@@ -54,7 +54,7 @@ func NewReader(_ context.Context, cfg Config, deps Deps) (*Reader, error) {
 	c := core.DefaultConfig(f.controllerConfig(&cfg, core.LastIDs{}))
 	c.API, c.StoreLimit = &a, cfg.Store.MaxSize
 	r := &Reader{}
-	if r.Core, err = core.New(c, core.Deps{Devices: control.NoDevices{}, Store: deps.Store, Console: deps.Console, Build: deps.Build, Log: deps.Log}, in); err != nil {
+	if r.Core, err = core.New(c, core.Deps{Devices: control.NoDevices{}, Store: deps.Store, Console: deps.Console, Build: deps.Build, Log: deps.Log, Prover: deps.Prover}, in); err != nil {
 		return nil, err
 	}
 	in.core = r.Core

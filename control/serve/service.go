@@ -35,7 +35,9 @@ type Deps struct {
 	Console fs.FS // nil: there is none
 	Build   api.Build
 	Log     *slog.Logger
-	Level   *slog.LevelVar // of the log; nil: it stays
+	// Prover tests verdicts by experiment; nil: none can be tested.
+	Prover api.VerdictProver
+	Level  *slog.LevelVar // of the log; nil: it stays
 	// Stream is needed where sources other than DTA are enabled.
 	Stream Stream
 	// Forward takes what is decoded, for analyses in other processes; nil: they are here.
@@ -114,7 +116,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	if s.Core, err = core.New(c, core.Deps{
 		Alerts:  s.alerts,
 		Devices: devices, Store: records, Memory: s.input.collector.Memory(), Console: deps.Console, Build: deps.Build, Log: deps.Log,
-		IncidentChange: s.logChange,
+		IncidentChange: s.logChange, Prover: deps.Prover,
 	}, s.input); err != nil {
 		return nil, err
 	}

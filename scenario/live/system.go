@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/proof"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
@@ -106,6 +107,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	if s.core, err = core.New(cfg, core.Deps{
 		Devices: s.sim.devices, Store: s.store, Memory: s.sim.collector.Memory(), Lab: s, Console: o.Console, Build: o.Build, Log: o.Log,
 		Incident: s.director.ObserveIncident, IncidentChange: s.reportChange,
+		Prover: &proof.Prover{Settings: s.sim.scenario},
 	}, demoInput{s}); err != nil {
 		return nil, err
 	}

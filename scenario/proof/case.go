@@ -22,7 +22,17 @@ type Case struct {
 	DefaultSettings bool
 	Diagnosis       *api.DiagnosisDetail
 	Named           Culprits
+	// Watchdog is the detection time of the PFC watchdog that is tried; 0: DefaultWatchdog.
+	Watchdog time.Duration
+	// Progress is called after every simulation; it may be nil.
+	Progress func(runs int)
+	// Cores bounds the CPUs of a simulation; 0: all, where the fabric is large.
+	Cores int
 }
+
+// DefaultWatchdog is the finest detection time of PFC watchdogs in switch hardware.
+// Software ones, as SONiC's, start at 100 ms, longer than most of what is rebuilt.
+const DefaultWatchdog = time.Millisecond
 
 // Culprits are what a verdict names: flows, or hosts that send PAUSE frames.
 type Culprits struct {

@@ -12,6 +12,8 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/sim"
 )
 
 // Verdict is what a proof says of a verdict.
@@ -40,8 +42,8 @@ const (
 	// enough is the part of what an account attributes to a cause by which a removal must
 	// shorten the delay.
 	enough = 0.8
-	// whole is the share of the lateness from which a cause is the only one.
-	whole = 0.9
+	// Whole is the share of the lateness from which a cause is the only one.
+	Whole = 0.9
 	// half is the part of the same below which a removal refutes the verdict.
 	half = 0.5
 )
@@ -79,14 +81,16 @@ type Trial struct {
 	LateNs   int64   `json:"late_ns"`
 	Slowdown float64 `json:"slowdown"`  // of the packet, against an idle fabric
 	PausedNs int64   `json:"paused_ns"` // summed over all ports of switches
-	Scenario string  `json:"-"`         // its text
+	// Gain is the share of the rebuilt lateness that is gone; less than 0: it is later.
+	Gain     float64 `json:"gain"`
+	Scenario string  `json:"-"` // its text
 }
 
 // prover makes one proof.
 type prover struct {
 	c        *Case
 	world    *world
-	settings string
+	sim      sim.Config  // of the rebuilt fabric
 	packet   model.Bytes // payload of a packet
 	duration time.Duration
 
@@ -110,7 +114,7 @@ func Prove(ctx context.Context, c *Case) (*Result, error) {
 	p := &prover{c: c, world: w, used: map[[2]model.NodeID]map[uint16]bool{}}
 	p.prepare()
 	r := &Result{
-		Victim: c.Diagnosis.Victim, LateNs: int64(w.victim.late), InFlight: w.victim.inFlight, Share: share(c.Diagnosis), Remedies: []Trial{}, Notes: p.notes(),
+		Victim: c.Diagnosis.Victim, LateNs: int64(w.victim.late), InFlight: w.victim.inFlight, Share: share(c.Diagnosis), Notes: p.notes(),
 	}
 	rebuilt, fit, err := p.fit(ctx)
 	if err != nil {
@@ -133,14 +137,17 @@ func Prove(ctx context.Context, c *Case) (*Result, error) {
 		x := newTrial("control", "without "+p.describe(other)+" instead", control)
 		r.Control = &x
 	}
-	if len(c.Named.Flows) > 0 {
-		limited, err := p.run(ctx, setup{name: "limited", about: "What the verdict names sends at a quarter of its rate.", fitted: fit, limit: 0.25})
-		if err != nil {
-			return nil, err
-		}
-		r.Remedies = append(r.Remedies, newTrial("limited", "with "+p.describe(c.Named)+" at a quarter of the rate", limited))
+	if r.Remedies, err = p.remedies(ctx, fit, rebuilt); err != nil {
+		return nil, err
 	}
 	r.judge()
+	r.Without.Gain = r.fall(&r.Without)
+	if r.Control != nil {
+		r.Control.Gain = r.fall(r.Control)
+	}
+	for i := range r.Remedies {
+		r.Remedies[i].Gain = r.fall(&r.Remedies[i])
+	}
 	r.Runs = p.runs
 	return r, nil
 }
@@ -156,9 +163,7 @@ func (p *prover) prepare() {
 	if p.c.DefaultSettings && w.mtu > 0 {
 		s.Sim.MTU = int32(min(max(w.mtu, 64), 9600))
 	}
-	p.packet = model.Bytes(s.Sim.MTU)
-	// Nothing is lost in the rebuilt run, and a packet that waits is not sent again.
-	p.settings = s.FabricSection() + "  rto: 0s\n"
+	p.packet, p.sim = model.Bytes(s.Sim.MTU), s.Sim
 	for i := range w.senders {
 		f := &w.senders[i]
 		p.paths = append(p.paths, p.findPath(f.src, f.dst, !f.flow.Src.Is4(), f.flow.SrcPort, f.outs))
@@ -168,6 +173,16 @@ func (p *prover) prepare() {
 	p.victimStart = max(0, v.queued-p.travel(v.src, v.first.Node, p.victimPath.hops))
 	// Queues of the recorded lateness drain, and the packet arrives.
 	p.duration = (w.end() + 4*v.late + time.Millisecond).Round(time.Microsecond)
+}
+
+// settings returns the section fabric of a setup. Nothing is lost in the rebuilt run, and
+// a packet that waits is not sent again.
+func (p *prover) settings(r remedy) string {
+	s := scenario.Scenario{Sim: p.sim}
+	if r.headroom {
+		s.Sim.Headroom = 0 // what each link needs
+	}
+	return s.FabricSection() + "  rto: 0s\n"
 }
 
 // deviation returns the error of a rebuilt run as a share of the recorded lateness.
@@ -349,7 +364,7 @@ func (r *Result) fall(p *Trial) float64 {
 
 // restored reports whether a removal takes what the account attributes to the cause.
 func (r *Result) restored(p *Trial) bool {
-	return p.Slowdown <= inTime || r.Share < whole && r.fall(p) >= enough*r.Share
+	return p.Slowdown <= inTime || r.Share < Whole && r.fall(p) >= enough*r.Share
 }
 
 // IsMissing reports whether an error says that records do not suffice.

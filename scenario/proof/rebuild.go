@@ -21,7 +21,7 @@ type setup struct {
 	name, about string
 	fitted
 	without Culprits
-	limit   float64 // of the culprits' rate, as a share; 0: none
+	remedy
 }
 
 // fitted is what records do not say.
@@ -40,6 +40,7 @@ type outcome struct {
 	late     time.Duration
 	ideal    time.Duration
 	finished bool
+	dropped  bool          // lossless packets, for a full buffer
 	paused   time.Duration // of all ports, for the victim's priority
 	text     string        // the scenario
 }
@@ -64,17 +65,19 @@ func (p *prover) run(ctx context.Context, x setup) (*outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the rebuilt scenario: %w", err)
 	}
-	r, err := scenario.Run(ctx, s, scenario.Options{}, nil)
+	r, err := scenario.Run(ctx, s, scenario.Options{Cores: p.c.Cores}, nil)
 	if err != nil {
 		return nil, err
 	}
-	p.runs++
+	if p.runs++; p.c.Progress != nil {
+		p.c.Progress(p.runs)
+	}
 	i := slices.IndexFunc(r.Run.Flows, func(f report.FlowResult) bool { return f.Group == victimGroup })
 	if i < 0 {
 		return nil, fmt.Errorf("the rebuilt scenario %s has no victim", x.name)
 	}
 	f := &r.Run.Flows[i]
-	o := &outcome{ideal: f.Ideal, finished: f.Finished, text: text, paused: pausedTime(&r.Run)}
+	o := &outcome{ideal: f.Ideal, finished: f.Finished, text: text, paused: pausedTime(&r.Run), dropped: r.LosslessDrops > 0}
 	if f.Finished {
 		o.late = max(0, f.FCT()-f.Ideal)
 	} else {
@@ -135,14 +138,16 @@ func (p *prover) scenarioText(x setup) (string, error) {
 	fmt.Fprintf(&b, "# Rebuilt from the records of a diagnosis. Run it with weft run.\nname: %s\nabout: >\n  %s\nseed: 1\nduration: %v\n",
 		x.name, x.about, p.duration)
 	var topology bytes.Buffer
-	if err := file.Write(&topology, file.YAML, p.c.Fabric.Topology); err != nil {
+	doc := *p.c.Fabric.Topology
+	doc.Seed += x.rehash
+	if err := file.Write(&topology, file.YAML, &doc); err != nil {
 		return "", err
 	}
 	b.WriteString("topology:\n")
 	for line := range strings.Lines(topology.String()) {
 		b.WriteString("  " + line)
 	}
-	b.WriteString(p.settings)
+	b.WriteString(p.settings(x.remedy))
 	var routes []string
 	b.WriteString("traffic:\n")
 	b.WriteString("  - kind: flows\n    name: " + victimGroup + "\n    list:\n")
@@ -153,7 +158,7 @@ func (p *prover) scenarioText(x setup) (string, error) {
 	var list []string
 	for i := range w.senders {
 		s := &w.senders[i]
-		if slices.Contains(x.without.Flows, s.flow) {
+		if slices.Contains(x.without.Flows, s.flow) || x.disabled && (p.isNamed(s.src) || p.isNamed(s.dst)) {
 			continue
 		}
 		path := p.paths[i]
@@ -167,10 +172,10 @@ func (p *prover) scenarioText(x setup) (string, error) {
 	}
 	var faults []string
 	var drains []model.NodeID
-	for _, h := range w.pauses {
+	for _, h := range x.watch(w.pauses, p.isNamed) {
 		name := p.name(h.host)
 		switch {
-		case slices.Contains(x.without.Hosts, name) || h.to <= h.from:
+		case slices.Contains(x.without.Hosts, name) || h.to <= h.from || x.disabled && p.isNamed(h.host):
 		case x.drain == 0:
 			faults = append(faults, fmt.Sprintf("  - {kind: storm, host: %s, priority: %d, at: %v, for: %v}\n", name, h.priority, h.from, h.to-h.from))
 		case !slices.Contains(drains, h.host):
@@ -179,7 +184,7 @@ func (p *prover) scenarioText(x setup) (string, error) {
 			faults = append(faults, fmt.Sprintf("  - {kind: slow-receiver, host: %s, priority: %d, rate: %d}\n", name, h.priority, int64(max(rate, 1e6))))
 		}
 	}
-	if len(routes) > 0 {
+	if len(routes) > 0 && !x.mended && x.rehash == 0 {
 		faults = append(faults, "  - kind: reroute\n    routes:\n"+strings.Join(routes, ""))
 	}
 	if len(faults) > 0 {

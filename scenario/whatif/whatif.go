@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/served"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/fairshare"
 	"github.com/weft-telemetry/weft/wire/roce"
@@ -29,6 +30,8 @@ type Change struct {
 // Answer is the forecast of a change.
 type Answer struct {
 	Fabric string `json:"fabric"`
+	// Live is what a running controller counted; nil: the traffic is that of a file.
+	Live *served.Traffic `json:"live,omitempty"`
 	// Sampled says that the file has no jobs: each host sends to some others.
 	Sampled bool     `json:"sampled_traffic"`
 	Before  State    `json:"before"`
@@ -74,48 +77,43 @@ func (a *Answer) AtRisk() bool {
 // fanout is the number of others that each host sends to where a file has no jobs.
 const fanout = 8
 
-// Ask forecasts a change of a scenario's fabric.
+// Ask forecasts a change of a scenario's fabric with its own jobs.
 func Ask(s *scenario.Scenario, change Change) (*Answer, error) {
-	routes, err := s.IntendedRoutes()
-	if err != nil {
-		return nil, err
-	}
-	f := routes.Fabric()
 	jobs, err := s.QueuePairs()
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{Fabric: cmp.Or(f.Name(), s.Name), Links: []Link{}, Jobs: []Job{}, CutOff: []string{}, Cycles: [][]string{}}
-	if len(jobs) == 0 {
-		a.Sampled = true
-		jobs = []scenario.JobFlows{{Name: "sampled", Flows: sample(f, s.Seed)}}
+	a := &Answer{Sampled: len(jobs) == 0}
+	if a.Sampled {
+		jobs = []scenario.JobFlows{{Name: "sampled", Flows: sample(s.Topology.Fabric, s.Seed)}}
 	}
-	with := s
-	for _, path := range change.Jobs {
-		if with, err = with.AddTraffic(path); err != nil {
-			return nil, err
-		}
+	return a, a.forecast(s, jobs, change)
+}
+
+// AskLive forecasts a change of a fabric with the traffic that a controller counted. A
+// flow is taken to want the rate that it had, and keeps its path unless that fails.
+func AskLive(s *scenario.Scenario, now *served.Traffic, change Change) (*Answer, error) {
+	a := &Answer{Live: now}
+	return a, a.forecast(s, now.Jobs, change)
+}
+
+// forecast compares jobs before and after a change.
+func (a *Answer) forecast(s *scenario.Scenario, jobs []scenario.JobFlows, change Change) error {
+	routes, err := s.IntendedRoutes()
+	if err != nil {
+		return err
 	}
-	after := jobs
-	if len(change.Jobs) > 0 {
-		all, err := with.QueuePairs()
-		if err != nil {
-			return nil, err
-		}
-		if n := len(all); a.Sampled {
-			after = slices.Concat(jobs, all)
-		} else if n > len(jobs) {
-			after = all
-		}
-		if len(after) == len(jobs) {
-			return nil, fmt.Errorf("%s: no queue pairs to forecast, want all-reduce, all-to-all, permutation, persistent or flows",
-				strings.Join(change.Jobs, ", "))
-		}
+	f := routes.Fabric()
+	a.Fabric, a.Links, a.Jobs, a.CutOff, a.Cycles = cmp.Or(f.Name(), s.Name), []Link{}, []Job{}, []string{}, [][]string{}
+	added, err := addedJobs(s, change.Jobs)
+	if err != nil {
+		return err
 	}
+	after := slices.Concat(jobs, added)
 	failure, drained := change.failure(f)
 	outage, err := topo.NewFailureCheck(routes).After(failure)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.addOutage(f, &outage)
 	before, now := forecast(routes, jobs, nil), forecast(outage.Routes, after, drained)
@@ -128,7 +126,32 @@ func Ask(s *scenario.Scenario, change Change) (*Answer, error) {
 		}
 		a.Jobs = append(a.Jobs, job)
 	}
-	return a, nil
+	return nil
+}
+
+// addedJobs reads the jobs of files, which follow a scenario's own.
+func addedJobs(s *scenario.Scenario, files []string) ([]scenario.JobFlows, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	own, err := s.QueuePairs()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		if s, err = s.AddTraffic(path); err != nil {
+			return nil, err
+		}
+	}
+	all, err := s.QueuePairs()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == len(own) {
+		return nil, fmt.Errorf("%s: no queue pairs to forecast, want all-reduce, all-to-all, permutation, persistent or flows",
+			strings.Join(files, ", "))
+	}
+	return all[len(own):], nil
 }
 
 // failure returns what routes avoid after a change, and the hosts without traffic.

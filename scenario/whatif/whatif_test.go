@@ -10,7 +10,9 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/served"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/fairshare"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -127,6 +129,68 @@ func BenchmarkAsk(b *testing.B) {
 	spine, _ := f.ByName("spine0")
 	for b.Loop() {
 		if _, err := Ask(s, Change{Drain: []model.NodeID{spine}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestLive: traffic that a controller counted keeps its rates, and its paths unless they
+// fail.
+func TestLive(t *testing.T) {
+	s := read(t)
+	f := s.Topology.Fabric
+	routes, err := s.IntendedRoutes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over [2][]topo.Hop // spine0, spine1
+	paths, _ := routes.Paths(node(s, "h0"), f.Node(node(s, "h2")).IPv4, 4)
+	for _, p := range paths {
+		over[slices.Index([]string{"spine0", "spine1"}, f.Node(p[2].Node).Name)] = p
+	}
+	flow := func(port uint16, path []topo.Hop) fairshare.Flow {
+		return fairshare.Flow{
+			Key: model.FlowKey{Src: f.Node(node(s, "h0")).IPv4, Dst: f.Node(node(s, "h2")).IPv4, SrcPort: port, DstPort: 4791, Proto: model.UDP},
+			Src: node(s, "h0"), Demand: 40 * model.Gbps, Path: path,
+		}
+	}
+	now := &served.Traffic{Flows: 2, Jobs: []scenario.JobFlows{{Name: "seen", Flows: []fairshare.Flow{flow(1, over[0]), flow(2, over[1])}}}}
+	a, err := AskLive(s, now, Change{Drain: []model.NodeID{node(s, "spine0")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Live != now || a.Sampled || a.Before.Flows != 2 || a.Before.MaxSlowdown != 1 || a.After.MaxSlowdown != 1 || a.AtRisk() {
+		t.Errorf("two flows of 40 Gb/s: %+v; want both to keep their rates", a)
+	}
+	i := slices.IndexFunc(a.Links, func(l Link) bool {
+		return l.Port == "leaf0:"+f.Port(model.Port{Node: over[1][1].Node, Port: over[1][1].Out}).Name
+	})
+	if i < 0 || math.Abs(a.Links[i].Before-0.4) > 1e-9 || math.Abs(a.Links[i].After-0.8) > 1e-9 {
+		t.Errorf("links %+v; want that of leaf0 to spine1 to go from 40 %% to 80 %%", a.Links)
+	}
+	job := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(job, []byte("traffic:\n  - {kind: persistent, name: backup, pairs: [h0>h2], rate: 100Gb/s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = AskLive(s, now, Change{Jobs: []string{job}}); err != nil || len(a.Jobs) != 2 || a.After.Flows != 3 || a.Jobs[1].Name != "backup" || !a.Jobs[1].Added {
+		t.Errorf("with another job: %+v, %v; want the counted one, and that of the file", a, err)
+	}
+}
+
+func BenchmarkAskLive(b *testing.B) {
+	f, err := topo.FatTree(16, topo.DefaultLinks())
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := scenario.FromTopology("fabric", &file.Document{Fabric: f})
+	spine, _ := f.ByName("spine0")
+	flows := sample(f, 1)
+	for i := range flows {
+		flows[i].Demand = 4 * model.Gbps
+	}
+	now := &served.Traffic{Flows: len(flows), Jobs: []scenario.JobFlows{{Name: "seen", Flows: flows}}}
+	for b.Loop() {
+		if _, err := AskLive(s, now, Change{Drain: []model.NodeID{spine}}); err != nil {
 			b.Fatal(err)
 		}
 	}

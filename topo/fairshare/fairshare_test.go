@@ -89,3 +89,37 @@ func TestForecast(t *testing.T) {
 		t.Errorf("without its link, a flow gets %+v; want no path", fc.Flows[0])
 	}
 }
+
+// TestKnownPath: a flow keeps the path that it is known to take, and takes the routes'
+// once a link of it is down.
+func TestKnownPath(t *testing.T) {
+	f, err := topo.LeafSpine(2, 2, 1, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := f.Hosts()
+	key := model.FlowKey{Src: f.Node(hosts[0]).IPv4, Dst: f.Node(hosts[1]).IPv4, Proto: model.UDP}
+	paths, _ := r.Paths(hosts[0], key.Dst, 4)
+	hashed, err := r.Path(key, hosts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := paths[slices.IndexFunc(paths, func(p []topo.Hop) bool { return p[2].Node != hashed[2].Node })]
+	up := Direction(f, model.Port{Node: other[1].Node, Port: other[1].Out})
+	fc := New(r, []Flow{{Key: key, Src: hosts[0], Path: other}})
+	if fc.Load[up] == 0 || len(fc.Flows[0].Links) != 4 {
+		t.Errorf("a flow with a known path loads %v, %d links; want 4 of its own path", fc.Load, len(fc.Flows[0].Links))
+	}
+	without, err := r.Without(up / 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fc = New(without, []Flow{{Key: key, Src: hosts[0], Path: other}})
+	if fc.Load[up] != 0 || fc.Flows[0].NoPath {
+		t.Errorf("without a link of its path: %+v; want the path of the hash", fc.Flows[0])
+	}
+}

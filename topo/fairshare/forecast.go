@@ -2,6 +2,7 @@ package fairshare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -12,6 +13,9 @@ type Flow struct {
 	Key    model.FlowKey
 	Src    model.NodeID
 	Demand model.Rate // at most this; 0: as much as it gets
+	// Path is the one that the flow is known to take, which it keeps unless a link of it
+	// is down; nil: routes decide.
+	Path []topo.Hop
 }
 
 // Forecast is what flows get on a fabric when all send at once, for ever.
@@ -72,7 +76,9 @@ func New(r *topo.Routes, flows []Flow) *Forecast {
 	var hops []topo.Hop
 	for i, flow := range flows {
 		var err error
-		hops, err = r.AppendPath(hops[:0], flow.Key, flow.Src)
+		if hops = append(hops[:0], flow.Path...); len(hops) == 0 || crosses(f, hops, down) {
+			hops, err = r.AppendPath(hops[:0], flow.Key, flow.Src)
+		}
 		least := math.Inf(1)
 		if flow.Demand > 0 {
 			least = float64(flow.Demand)
@@ -112,6 +118,13 @@ func New(r *topo.Routes, flows []Flow) *Forecast {
 		}
 	}
 	return out
+}
+
+// crosses reports whether a path takes one of the links.
+func crosses(f *topo.Fabric, path []topo.Hop, links map[int]bool) bool {
+	return slices.ContainsFunc(path, func(h topo.Hop) bool {
+		return h.Out != 0 && links[f.Port(model.Port{Node: h.Node, Port: h.Out}).Link]
+	})
 }
 
 // Worst returns the flow with the highest slowdown, or -1 if there is none.

@@ -10,7 +10,7 @@ async function clickNode(page, name) {
   await canvas.click({ position: spot });
 }
 
-/** handle acknowledges, assigns, comments and verifies the incident of the page, and copies a command of its runbook. */
+/** handle acknowledges, assigns, comments, verifies and proves the incident of the page, and copies a command of its runbook. */
 async function handle() {
   const handling = page.getByRole('region', { name: 'Handling' });
   const timeline = page.getByRole('region', { name: 'Timeline', exact: true });
@@ -31,6 +31,13 @@ async function handle() {
   await handling.getByRole('button', { name: 'Verify' }).click();
   await handling.getByRole('status').getByText(/^(recovered|persists|unknown)$/).waitFor();
   await handling.getByRole('button', { name: 'Verify' }).waitFor(); // it may be asked again
+  await handling.getByRole('button', { name: 'Prove' }).click();
+  const proof = page.getByRole('region', { name: 'Proof' });
+  await proof.getByRole('status').getByText(/^(proven|partly proven|refuted|not shown)$/).waitFor();
+  await proof.getByRole('cell', { name: 'rebuilt', exact: true }).waitFor();
+  await proof.getByRole('cell', { name: 'limited', exact: true }).waitFor(); // what a remedy gains
+  await handling.getByRole('button', { name: 'Prove' }).waitFor(); // it may be asked again
+  await timeline.getByText(/tested by experiment: /).waitFor();
 
   const runbook = page.getByRole('region', { name: 'Runbook' });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -334,6 +334,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/incidents/{id}/prove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Test the verdict of an incident by experiment, in the background; one proof runs at a time */
+        post: operations["prove-incident"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/incidents/{id}/verify": {
         parameters: {
             query?: never;
@@ -1616,6 +1633,11 @@ export interface components {
              * @description Until then it raises no alerts
              */
             muted_until?: string;
+            /**
+             * @description Outcome of the newest proof of its verdict
+             * @enum {string}
+             */
+            proof?: "proven" | "partly proven" | "refuted" | "not shown";
         };
         Health: {
             /** @description Problems and what to do about them, as text */
@@ -1749,7 +1771,7 @@ export interface components {
         };
         IncidentAction: {
             /** @enum {string} */
-            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment" | "verify";
+            kind: "ack" | "unack" | "mute" | "unmute" | "assign" | "comment" | "verify" | "prove";
             text?: string;
             /** Format: date-time */
             time: string;
@@ -1783,7 +1805,10 @@ export interface components {
             begin: string;
             /** @description Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, … */
             cause: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description That the cause is right; the newest proof is taken in
+             */
             confidence: number;
             /** @description Largest contribution first */
             culprits: components["schemas"]["Participant"][];
@@ -1827,6 +1852,8 @@ export interface components {
             pfc_path: components["schemas"]["PortRef"][];
             /** @description Ids */
             probes: string[];
+            /** @description The newest test of the verdict by experiment, since the controller started */
+            proof?: components["schemas"]["Proof"];
             /** @description Ids of incidents with causes of their own that share consequences with this one */
             related: string[];
             /** @description Recommended action */
@@ -2945,6 +2972,56 @@ export interface components {
             kind: "flow" | "pattern" | "link" | "format";
             /** @description Link probes: the port towards the link, by node and port number or interface name */
             link?: components["schemas"]["PortRef"];
+        };
+        Proof: {
+            /** Format: date-time */
+            begin: string;
+            /** @description Id of the diagnosis that was tested */
+            diagnosis?: string;
+            /**
+             * Format: date-time
+             * @description Absent while it runs
+             */
+            end?: string;
+            /** @description What the rebuilt run does not have */
+            notes: string[];
+            /**
+             * @description Not shown: the rebuilt run does not show the symptom; failed: there is no proof, and the text says why
+             * @enum {string}
+             */
+            outcome?: "proven" | "partly proven" | "refuted" | "not shown" | "failed";
+            /**
+             * Format: int64
+             * @description Simulations so far
+             */
+            runs: number;
+            /** @enum {string} */
+            state: "running" | "done";
+            /** @description What the outcome rests on */
+            text: string;
+            trials: components["schemas"]["ProofTrial"][];
+            who: string;
+        };
+        ProofTrial: {
+            /**
+             * Format: double
+             * @description Share of the rebuilt lateness that is gone
+             */
+            gain: number;
+            /**
+             * Format: int64
+             * @description How late the packet is
+             */
+            late_ns: number;
+            /** @description rebuilt, without, control, or a remedy */
+            name: string;
+            /**
+             * Format: double
+             * @description Its time as a multiple of that in an idle fabric
+             */
+            slowdown: number;
+            /** @description What was changed */
+            what: string;
         };
         QueueCounters: {
             /**
@@ -4386,6 +4463,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IncidentAction"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "prove-incident": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proof"];
                 };
             };
             /** @description Error */

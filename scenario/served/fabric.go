@@ -1,4 +1,4 @@
-package proof
+package served
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// FromTopology returns the fabric of a controller, with default settings of switches.
-func FromTopology(t *api.Topology) (*scenario.Scenario, error) {
+// Fabric returns the fabric of a controller, with default settings of switches.
+func Fabric(t *api.Topology) (*scenario.Scenario, error) {
 	b := topo.NewBuilder(t.Name)
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
@@ -47,19 +47,20 @@ func FromTopology(t *api.Topology) (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the controller's topology: %w", err)
 	}
-	return scenario.FromTopology("incident", &file.Document{Fabric: f, Seed: 1}), nil
+	return scenario.FromTopology("served", &file.Document{Fabric: f, Seed: 1}), nil
 }
 
-// Configure gives a fabric the settings of a scenario file, and its static routes, which
-// the API does not have, if it is of the same fabric.
-func Configure(fabric, file *scenario.Scenario) {
+// Configure gives a fabric the settings of a scenario file. If it is of the same fabric,
+// it also has the static routes, which the API does not have, and Configure reports true.
+func Configure(fabric, file *scenario.Scenario) bool {
 	fabric.Sim = file.Sim
 	if !sameFabric(fabric.Topology.Fabric, file.Topology.Fabric) {
-		return
+		return false
 	}
 	doc := *file.Topology
 	doc.Seed = max(doc.Seed, 1) // a rebuilt scenario must not choose another
 	fabric.Topology = &doc
+	return true
 }
 
 func sameFabric(a, b *topo.Fabric) bool {
