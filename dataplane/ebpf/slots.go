@@ -80,6 +80,11 @@ func (f *Flowset) Advance() (model.Time, error) {
 	now := model.Time(mono + s.offset)
 	current := f.slotAt(now)
 	f.memory.setClock(uint64(s.offset), current)
+	if !s.started {
+		for family := range families {
+			f.memory.takeSkipped(noBank, family) // packets before are not counted, and so not missed
+		}
+	}
 	for bank := range s.banks {
 		switch b := &s.banks[bank]; {
 		case !s.started:

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	wireObjectProgCorrupt      = "corrupt"
 	wireObjectProgDropSilently = "drop_silently"
 	wireObjectProgForgetHash   = "forget_hash"
 	wireObjectVarShare         = "share"
@@ -63,6 +64,7 @@ type wireObjectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireObjectProgramSpecs struct {
+	Corrupt      *ebpf.ProgramSpec `ebpf:"corrupt"`
 	DropSilently *ebpf.ProgramSpec `ebpf:"drop_silently"`
 	ForgetHash   *ebpf.ProgramSpec `ebpf:"forget_hash"`
 }
@@ -70,8 +72,7 @@ type wireObjectProgramSpecs struct {
 // wireObjectMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type wireObjectMapSpecs struct {
-}
+type wireObjectMapSpecs struct{}
 
 // wireObjectVariableSpecs contains global variables before they are loaded into the kernel.
 //
@@ -99,8 +100,7 @@ func (o *wireObjectObjects) Close() error {
 // wireObjectMaps contains all maps after they have been loaded into the kernel.
 //
 // It can be passed to loadWireObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
-type wireObjectMaps struct {
-}
+type wireObjectMaps struct{}
 
 func (m *wireObjectMaps) Close() error {
 	return _WireObjectClose()
@@ -117,12 +117,14 @@ type wireObjectVariables struct {
 //
 // It can be passed to loadWireObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireObjectPrograms struct {
+	Corrupt      *ebpf.Program `ebpf:"corrupt"`
 	DropSilently *ebpf.Program `ebpf:"drop_silently"`
 	ForgetHash   *ebpf.Program `ebpf:"forget_hash"`
 }
 
 func (p *wireObjectPrograms) Close() error {
 	return _WireObjectClose(
+		p.Corrupt,
 		p.DropSilently,
 		p.ForgetHash,
 	)
