@@ -151,7 +151,7 @@ func (w *watched) incidents() []api.Incident {
 
 // patience is how long a test waits at most: much longer than anything takes on a machine
 // that has time.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // await waits until a condition holds, and returns how long that took.
 func (w *watched) await(what string, holds func() bool) time.Duration {
