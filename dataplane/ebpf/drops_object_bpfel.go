@@ -75,7 +75,8 @@ type dropsObjectMapSpecs struct {
 // dropsObjectVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type dropsObjectVariableSpecs struct{}
+type dropsObjectVariableSpecs struct {
+}
 
 // dropsObjectObjects contains all objects after they have been loaded into the kernel.
 //
@@ -109,7 +110,8 @@ func (m *dropsObjectMaps) Close() error {
 // dropsObjectVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadDropsObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
-type dropsObjectVariables struct{}
+type dropsObjectVariables struct {
+}
 
 // dropsObjectPrograms contains all programs after they have been loaded into the kernel.
 //

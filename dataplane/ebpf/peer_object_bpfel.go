@@ -94,7 +94,8 @@ type peerObjectMapSpecs struct {
 // peerObjectVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type peerObjectVariableSpecs struct{}
+type peerObjectVariableSpecs struct {
+}
 
 // peerObjectObjects contains all objects after they have been loaded into the kernel.
 //
@@ -128,7 +129,8 @@ func (m *peerObjectMaps) Close() error {
 // peerObjectVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadPeerObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
-type peerObjectVariables struct{}
+type peerObjectVariables struct {
+}
 
 // peerObjectPrograms contains all programs after they have been loaded into the kernel.
 //

@@ -72,7 +72,8 @@ type wireObjectProgramSpecs struct {
 // wireObjectMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type wireObjectMapSpecs struct{}
+type wireObjectMapSpecs struct {
+}
 
 // wireObjectVariableSpecs contains global variables before they are loaded into the kernel.
 //
@@ -100,7 +101,8 @@ func (o *wireObjectObjects) Close() error {
 // wireObjectMaps contains all maps after they have been loaded into the kernel.
 //
 // It can be passed to loadWireObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
-type wireObjectMaps struct{}
+type wireObjectMaps struct {
+}
 
 func (m *wireObjectMaps) Close() error {
 	return _WireObjectClose()
