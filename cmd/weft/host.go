@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,8 +31,11 @@ type hostView struct {
 	Verdicts    []evidence.Verdict `json:"verdicts"`
 	Interfaces  []interfaceRate    `json:"interfaces"`
 	Connections []connectionRate   `json:"connections"` // the fastest first
-	Drops       map[string]uint64  `json:"drops,omitempty"`
-	Missing     []string           `json:"missing,omitempty"`
+	// QueuePairs are those of RDMA devices; MoreQueuePairs is how many there are beyond.
+	QueuePairs     []evidence.QueuePair `json:"queue_pairs,omitempty"`
+	MoreQueuePairs uint64               `json:"more_queue_pairs,omitempty"`
+	Drops          map[string]uint64    `json:"drops,omitempty"`
+	Missing        []string             `json:"missing,omitempty"`
 }
 
 type interfaceRate struct {
@@ -60,6 +64,7 @@ func compareSnapshots(before, after *evidence.Snapshot) *hostView {
 	seconds := max(after.Time.Sub(before.Time).Seconds(), 1e-3)
 	rate := func(was, now uint64) float64 { return 8 * float64(now-min(was, now)) / seconds }
 	v := &hostView{Time: after.Time, Seconds: seconds, Verdicts: evidence.Verdicts(before, after), Missing: after.Missing, Interfaces: []interfaceRate{}, Connections: []connectionRate{}}
+	v.QueuePairs, v.MoreQueuePairs = after.QueuePairs, after.MoreQueuePairs
 	for reason, n := range after.Drops {
 		if was := before.Drops[reason]; n > was {
 			if v.Drops == nil {
@@ -134,6 +139,9 @@ func (v *hostView) print(w io.Writer, rows int) error {
 			return err
 		}
 	}
+	if err := v.printQueuePairs(w, rows); err != nil {
+		return err
+	}
 	if len(v.Drops) > 0 {
 		fmt.Fprintln(w)
 		var d table
@@ -147,6 +155,44 @@ func (v *hostView) print(w io.Writer, rows int) error {
 	}
 	fmt.Fprintln(w)
 	v.printVerdicts(w)
+	return nil
+}
+
+// printQueuePairs prints those of RDMA devices; first those of programs that are not ready to send.
+func (v *hostView) printQueuePairs(w io.Writer, rows int) error {
+	if len(v.QueuePairs) == 0 {
+		return nil
+	}
+	rank := func(q *evidence.QueuePair) int {
+		switch {
+		case q.PID == 0:
+			return 2
+		case q.State == "RTS":
+			return 1
+		}
+		return 0
+	}
+	list := slices.Clone(v.QueuePairs)
+	slices.SortStableFunc(list, func(a, b evidence.QueuePair) int { return cmp.Compare(rank(&a), rank(&b)) })
+	fmt.Fprintln(w)
+	var t table
+	t.row("QUEUE PAIR", "PORT", "REMOTE", "TYPE", "STATE", "PROCESS")
+	for _, q := range list[:min(len(list), rows)] {
+		port, remote := "-", "-"
+		if q.Port > 0 {
+			port = strconv.Itoa(q.Port)
+		}
+		if q.Remote > 0 {
+			remote = strconv.FormatUint(uint64(q.Remote), 10)
+		}
+		t.row(fmt.Sprintf("%s %d", q.Device, q.Number), port, remote, q.Type, q.State, q.Owner())
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	if more := uint64(max(0, len(list)-rows)) + v.MoreQueuePairs; more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +17,6 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/lab"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/topo"
 )
 
 func (a *app) labCommand() *cobra.Command {
@@ -43,22 +41,34 @@ and Linux 5.17.`,
 
 func (a *app) labUpCommand() *cobra.Command {
 	var f agentFlags
-	var pairs int
-	var pause time.Duration
+	traffic := lab.TrafficConfig{IPv4: true}
+	var family, rate string
 	cmd := &cobra.Command{
 		Use:   "up FABRIC",
 		Short: "Build a fabric, send traffic, and report, until interrupted",
-		Long: `Build the fabric of a topology file, send UDP between all hosts, and have the switches
-report to weft serve. When it is interrupted, the fabric is removed, and the books of the
-traffic are printed: packets sent and received.`,
+		Long: `Build the fabric of a topology file, send UDP and TCP between all hosts, and have the
+switches report to weft serve. When it is interrupted, the fabric is removed, and the books
+of the traffic are printed: packets sent and received, and bytes of TCP.`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, routes, err := readRoutes(args[0])
 			if err != nil {
 				return err
 			}
-			if pairs < 0 || pause < time.Millisecond {
-				return usagef("--pairs %d, --pause %v; want at least 0, and at least 1ms", pairs, pause)
+			if traffic.UDP < 0 || traffic.TCP < 0 || traffic.Pause < time.Millisecond {
+				return usagef("--pairs %d, --tcp %d, --pause %v; want at least 0, 0 and 1ms", traffic.UDP, traffic.TCP, traffic.Pause)
+			}
+			switch family {
+			case "4", "6", "both":
+				traffic.IPv4, traffic.IPv6 = family != "6", family != "4"
+			default:
+				return usagef("--ip %q, want 4, 6 or both", family)
+			}
+			limit := model.Rate(0)
+			if rate != "" {
+				if limit, err = model.ParseRate(rate); err != nil {
+					return usagef("--rate: %v", err)
+				}
 			}
 			cfg, key, err := f.config(args[0])
 			if err != nil {
@@ -68,22 +78,25 @@ traffic are printed: packets sent and received.`,
 			setMirrorLists(&cfg, &lists)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runLab(ctx, cmd.OutOrStdout(), lab.Config{Routes: routes, Agent: cfg, Key: key, List: lists.FlowsetList}, pairs, pause)
+			return runLab(ctx, cmd.OutOrStdout(), lab.Config{Routes: routes, Agent: cfg, Key: key, List: lists.FlowsetList, Rate: limit}, traffic)
 		},
 	}
-	cmd.Flags().IntVar(&pairs, "pairs", 1, "flows from every host to every other; 0 sends nothing")
-	cmd.Flags().DurationVar(&pause, "pause", 10*time.Millisecond, "time between two packets of a flow")
+	cmd.Flags().IntVar(&traffic.UDP, "pairs", 1, "UDP flows from every host to every other; 0: none")
+	cmd.Flags().IntVar(&traffic.TCP, "tcp", 0, "TCP connections from every host to every other; 0: none")
+	cmd.Flags().DurationVar(&traffic.Pause, "pause", 10*time.Millisecond, "time between two packets of a UDP flow, and two messages of 4 KiB of a connection")
+	cmd.Flags().StringVar(&family, "ip", "4", "addresses of the traffic: 4, 6 or both")
+	cmd.Flags().StringVar(&rate, "rate", "", "rate of every port, such as 100Mb/s; empty: not limited")
 	f.register(cmd)
 	return cmd
 }
 
-func runLab(ctx context.Context, w io.Writer, cfg lab.Config, pairs int, pause time.Duration) (err error) {
+func runLab(ctx context.Context, w io.Writer, cfg lab.Config, send lab.TrafficConfig) (err error) {
 	l, err := lab.Up(cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	traffic, err := lab.NewTraffic(l, pairs, pause)
+	traffic, err := lab.NewTraffic(l, send)
 	if err != nil {
 		return err
 	}
@@ -103,6 +116,7 @@ func runLab(ctx context.Context, w io.Writer, cfg lab.Config, pairs int, pause t
 		received += f.Received.Load()
 	}
 	fmt.Fprintf(w, "%s sent, %d received\n", plural.Count(sent, "packet"), received)
+	printConnections(w, traffic.Connections())
 	for _, id := range l.Fabric().Switches() {
 		s := l.Agent(id).Stats()
 		for _, lost := range s.Losses() {
@@ -112,6 +126,25 @@ func runLab(ctx context.Context, w io.Writer, cfg lab.Config, pairs int, pause t
 		}
 	}
 	return err
+}
+
+// printConnections prints the books of streams.
+func printConnections(w io.Writer, list []*lab.Connection) {
+	sent, received, again := uint64(0), uint64(0), uint64(0)
+	for _, c := range list {
+		sent += c.Sent.Load()
+		received += c.Received.Load()
+		again += c.Again.Load()
+		if c.Damaged.Load() {
+			fmt.Fprintf(w, "damaged: the stream of %v received other bytes than were sent\n", c.Key())
+		}
+		if err := c.Err(); err != nil {
+			fmt.Fprintf(w, "not in the packets: %v\n", err)
+		}
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(w, "%s: %v sent, %v received, %d segments sent again\n", plural.Count(len(list), "connection"), model.Bytes(sent), model.Bytes(received), again)
+	}
 }
 
 func (a *app) labDownCommand() *cobra.Command {
@@ -139,6 +172,11 @@ interrupted.
   misroute NODE HOST PORT  NODE forwards packets to HOST by PORT; where the next node
                            sends them back, that is a loop
   drop NODE PORT SHARE     PORT of NODE drops a share of what it sends, such as 0.02
+  corrupt NODE PORT SHARE  PORT of a switch damages the payload of a share of what it
+                           sends; receivers drop it
+  rate NODE PORT RATE      PORT sends no faster than RATE, such as 10Mb/s; its queue
+                           drops what waits for more than 20 ms
+  delay NODE PORT TIME     PORT delays what it sends, such as 5ms; needs netem
   link-down NODE PORT      the link of PORT is down`,
 		Example: `  weft lab fault fabric.yaml blackhole leaf1 h5
   weft lab fault fabric.yaml drop spine0 Ethernet8 0.02`,
@@ -168,57 +206,4 @@ interrupted.
 			return repair()
 		},
 	}
-}
-
-// parseFault returns what injects a fault, and returns what repairs it.
-func parseFault(f *topo.Fabric, args []string) (func(*lab.Lab) (func() error, error), error) {
-	at, ok := f.ByName(args[1])
-	if !ok {
-		return nil, usagef("no node %q in the topology", args[1])
-	}
-	want := map[string]int{"blackhole": 3, "misroute": 4, "drop": 4, "link-down": 3}[args[0]]
-	if want != len(args) {
-		return nil, usagef("%s with %s, want blackhole NODE HOST, misroute NODE HOST PORT, drop NODE PORT SHARE or link-down NODE PORT",
-			args[0], plural.Count(len(args)-1, "argument"))
-	}
-	switch args[0] {
-	case "blackhole", "misroute":
-		host, ok := f.ByName(args[2])
-		if !ok || f.Node(host).Role != topo.Host {
-			return nil, usagef("no host %q in the topology", args[2])
-		}
-		if args[0] == "blackhole" {
-			return func(l *lab.Lab) (func() error, error) {
-				return func() error { return l.RestoreRoute(at, host) }, l.Blackhole(at, host)
-			}, nil
-		}
-		p := f.Node(at).PortByName(args[3])
-		if p == nil {
-			return nil, usagef("%s has no port %q", args[1], args[3])
-		}
-		return func(l *lab.Lab) (func() error, error) {
-			return func() error { return l.RestoreRoute(at, host) }, l.Misroute(at, host, p.ID)
-		}, nil
-	}
-	p := f.Node(at).PortByName(args[2])
-	if p == nil {
-		return nil, usagef("%s has no port %q", args[1], args[2])
-	}
-	port := model.Port{Node: at, Port: p.ID}
-	if args[0] == "link-down" {
-		return func(l *lab.Lab) (func() error, error) {
-			return func() error { return l.SetLink(port, true) }, l.SetLink(port, false)
-		}, nil
-	}
-	share, err := strconv.ParseFloat(args[3], 64)
-	if err != nil || !(share > 0 && share <= 1) {
-		return nil, usagef("a share of %q, want above 0 and at most 1", args[3])
-	}
-	return func(l *lab.Lab) (func() error, error) {
-		drop, err := l.DropSilently(port, share)
-		if err != nil {
-			return nil, err
-		}
-		return drop.Close, nil
-	}, nil
 }

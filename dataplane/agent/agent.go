@@ -178,19 +178,16 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.cfg.To)); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	ended := make(chan struct{}, 1)
-	stopped := make(chan error, 1)
 	var answers sync.WaitGroup
 	answers.Go(a.readAnswers)
 	defer func() {
 		err = errors.Join(err, a.conn.SetReadDeadline(time.Unix(0, 1))) // ends readAnswers
 		answers.Wait()
 	}()
-	go func() { stopped <- a.exportSlots(ended) }()
 	mirrored := make(chan error, 1)
 	mirrors := a.mirrors // until Close, which comes later
 	go func() { mirrored <- a.reportMirrors(mirrors) }()
-	err = a.followClock(ctx, ended)
+	err = a.followClock(ctx)
 	if mirrors != nil {
 		err = errors.Join(err, mirrors.DetachAll())
 		err = errors.Join(err, mirrors.Interrupt())
@@ -199,26 +196,27 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// The last slot is reported as far as it came.
 	err = errors.Join(err, a.flows.DetachAll())
 	a.flows.Stop()
-	close(ended)
-	return errors.Join(err, <-stopped)
+	_, last := a.export()
+	return errors.Join(err, last)
 }
 
-// followClock opens and closes the tables of slots by the wall clock.
-func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
+// followClock closes the tables of slots by the wall clock, and reports them.
+func (a *Agent) followClock(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		woke := time.Now()
 		now, err := a.flows.Advance()
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
-		select {
-		case ended <- struct{}{}:
-		default: // the export has one to do already, and takes all slots
+		idle, err := a.export()
+		if err != nil {
+			return err
 		}
 		// The clock does not move between two ticks: a timer for the exact end of the
 		// slot would find the same time.
-		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + a.morePerWake() + afterTick)
+		timer.Reset(time.Duration(a.flows.NextSlot(now)-now) + a.morePerWake(idle) + afterTick - time.Since(woke))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -227,10 +225,14 @@ func (a *Agent) followClock(ctx context.Context, ended chan<- struct{}) error {
 	}
 }
 
-// morePerWake is the length of the slots after one that are exported together with it: an
-// idle machine is to sleep. Tables are open ahead of time.
-func (a *Agent) morePerWake() time.Duration {
-	slots := min(wakeInterval/a.cfg.Flowset.Slot, ebpf.SlotsAhead-1)
+// morePerWake is the length of the slots after one that are exported together with it: a
+// machine is to sleep, and most of all an idle one.
+func (a *Agent) morePerWake(idle bool) time.Duration {
+	most := time.Duration(ebpf.SlotsPerWake)
+	if idle {
+		most = ebpf.SlotsPerIdleWake
+	}
+	slots := min(wakeInterval/a.cfg.Flowset.Slot, most)
 	return max(slots-1, 0) * a.cfg.Flowset.Slot
 }
 
@@ -241,27 +243,19 @@ const wakeInterval = 50 * time.Millisecond
 // by then where HZ is 250 or more.
 const afterTick = 4 * time.Millisecond
 
-// exportSlots reports the slots that have ended, until the clock stops and all are.
-func (a *Agent) exportSlots(ended <-chan struct{}) error {
-	for range ended {
-		if err := a.export(); err != nil {
-			return err
-		}
-	}
-	return a.export()
-}
-
-func (a *Agent) export() error {
+// export reports the slots that have ended. It reports whether all were without packets.
+func (a *Agent) export() (idle bool, err error) {
 	e, err := a.flows.Export(func(chunk []byte) { a.report(a.cfg.Flowset.List, chunk) })
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return false, fmt.Errorf("agent: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reporter.Flush(model.TimeOf(time.Now()))
 	a.send()
+	a.stats.Wakes++
 	a.stats.addExported(&e)
-	return nil
+	return e.Waits == 0, nil
 }
 
 // reportMirrors reports mirrors until it is interrupted and all are. It sleeps while no

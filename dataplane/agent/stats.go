@@ -13,6 +13,7 @@ var errDeadline = os.ErrDeadlineExceeded
 
 // Stats are the counters of an agent.
 type Stats struct {
+	Wakes     uint64 // of the process, to export slots
 	Exported  ebpf.Exported
 	Mirrors   ebpf.MirrorStats
 	Reporter  reporter.Stats
@@ -26,6 +27,7 @@ type Stats struct {
 func (s *Stats) addExported(e *ebpf.Exported) {
 	t := &s.Exported
 	t.Slots += e.Slots
+	t.Waits += e.Waits
 	t.Chunks += e.Chunks
 	t.Packets += e.Packets
 	t.Bytes += e.Bytes

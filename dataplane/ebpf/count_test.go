@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -102,6 +103,62 @@ func TestPacketsWithoutTableAreMissed(t *testing.T) {
 	}
 }
 
+// TestEmptySlotsWaitForNothing: a slot that nothing claimed is exported without waiting for
+// programs, and a packet of that slot that comes later counts as missed, not into a later slot.
+func TestEmptySlotsWaitForNothing(t *testing.T) {
+	f, cfg, now := newFabric(t), testConfig(), model.Time(1e18)
+	kernel := loadTest(t, f, cfg, now)
+	var slots []uint32
+	export := func() Exported {
+		e, err := kernel.Export(func(b []byte) {
+			var c wire.Chunk
+			if _, err := c.Parse(slices.Clone(b)); err != nil {
+				t.Fatal(err)
+			}
+			slots = append(slots, c.Slot)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	late := now
+	now += 5 * model.Time(cfg.Slot)
+	kernel.setTime(t, now)
+	if e := export(); e.Slots != 5 || e.Waits != 0 || e.Packets != 0 {
+		t.Errorf("Export = %+v; want 5 empty slots, and no wait", e)
+	}
+	first := uint32(kernel.slotAt(late))
+	slots = slices.Compact(slots)
+	if want := []uint32{first, first + 1, first + 2, first + 3, first + 4}; !slices.Equal(slots, want) {
+		t.Errorf("slots %v; want %v", slots, want)
+	}
+	// A program that read the clock before the slot ended.
+	kernel.memory.setClock(uint64(late), kernel.slotAt(late))
+	kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
+	kernel.setTime(t, now)
+	kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
+	kernel.setTime(t, now+model.Time(cfg.Slot))
+	if e := export(); e.Slots != 1 || e.Waits != 1 || e.Packets != 1 || e.Missed != 1 {
+		t.Errorf("Export = %+v; want one slot of one packet, and one missed", e)
+	}
+	// Further forward than there are tables: the last slots are reported.
+	kernel.setTime(t, now+model.Time(time.Hour))
+	if e := export(); e.Slots != banks || e.Waits != 0 {
+		t.Errorf("Export = %+v; want %d slots, and no wait", e, banks)
+	}
+	// What arrives after Stop is in no table, and nothing opens one again.
+	kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
+	kernel.Stop()
+	kernel.runTCX(t, f.ifindex[1], 0, tcpFrame(1, 0))
+	if e := export(); e.Slots != 1 || e.Packets != 1 || e.Missed != 1 {
+		t.Errorf("Export = %+v; want one slot of one packet, and one missed", e)
+	}
+	if word := *kernel.memory.bankWord(int(kernel.slotAt(now+model.Time(time.Hour)) % banks)); word != 0 {
+		t.Errorf("after Stop the bank has state %#x; want it closed", word)
+	}
+}
+
 // TestEmptySlotIsShort checks that a slot without packets takes one chunk for each
 // section and family, and says what was not counted.
 func TestEmptySlotIsShort(t *testing.T) {
@@ -157,8 +214,13 @@ func TestAttachCounts(t *testing.T) {
 			if err := kernel.DetachAll(); err != nil {
 				t.Fatal(err)
 			}
-			send(tcpFrame(1, 0))
+			// Neighbour discovery before that is in the slot that ends here.
 			kernel.setTime(t, now+2*model.Time(cfg.Slot))
+			if _, err := kernel.Export(func([]byte) {}); err != nil {
+				t.Fatal(err)
+			}
+			send(tcpFrame(1, 0))
+			kernel.setTime(t, now+3*model.Time(cfg.Slot))
 			if e, err := kernel.Export(func([]byte) {}); err != nil || e.Packets != 0 {
 				t.Errorf("after DetachAll: Export = %+v, %v; want no packets", e, err)
 			}

@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/model"
@@ -12,6 +13,7 @@ import (
 // Exported is what an Export has done.
 type Exported struct {
 	Slots, Chunks  uint64
+	Waits          uint64 // for the programs that were at work on a table: none for slots that nothing claimed
 	Packets, Bytes uint64 // counted into tables
 	Flows          uint64 // inserted
 	Unkeyed        uint64 // packets without a key of a family that is kept
@@ -34,19 +36,21 @@ func (e *Exported) add(h *wire.Header) {
 // Export passes the chunks of all slots that have ended to emit, which must not keep
 // them, and frees their tables.
 func (f *Flowset) Export(emit func(chunk []byte)) (e Exported, err error) {
-	full := f.slots.takeFull()
-	if len(full) == 0 {
-		return e, nil
+	ended := f.slots.takeEnded()
+	if slices.ContainsFunc(ended, func(s endedSlot) bool { return !s.empty }) {
+		e.Waits++
+		if err := f.wait(); err != nil {
+			return e, err
+		}
 	}
-	if err := f.wait(); err != nil {
-		return e, err
-	}
-	var buf []byte
-	for _, slot := range full {
+	for _, one := range ended {
 		e.Slots++
-		bank := int(slot % banks)
+		bank := int(one.slot % banks)
+		if one.empty {
+			bank = noBank
+		}
 		for _, u := range f.units {
-			h := wire.Header{Switch: f.sw, Seed: f.seed, Slot: uint32(slot), Start: model.Time(slot * uint64(f.cfg.Slot)), Length: f.cfg.Slot}
+			h := wire.Header{Switch: f.sw, Seed: f.seed, Slot: uint32(one.slot), Start: model.Time(one.slot * uint64(f.cfg.Slot)), Length: f.cfg.Slot}
 			if !u.read(bank, &h) {
 				e.Inconsistent++
 			}
@@ -56,19 +60,27 @@ func (f *Flowset) Export(emit func(chunk []byte)) (e Exported, err error) {
 				panic(err) // Load has checked the shape
 			}
 			for span, ok := split.Next(); ok; span, ok = split.Next() {
-				buf = h.Open(buf[:0], span)
-				buf = u.appendSpan(bank, span, buf)
-				emit(wire.Seal(buf, 0))
+				f.chunkBytes = h.Open(f.chunkBytes[:0], span)
+				f.chunkBytes = u.appendSpan(bank, span, f.chunkBytes)
+				f.chunkBytes = wire.Seal(f.chunkBytes, 0)
+				emit(f.chunkBytes)
 				e.Chunks++
 			}
-			u.clear(bank)
+			if !one.empty {
+				u.clear(bank)
+			}
 		}
-		f.slots.release(slot)
+		if one.empty {
+			continue // its bank may be claimed for a later slot by now
+		}
+		if err := f.release(one.slot); err != nil {
+			return e, err
+		}
 	}
 	return e, nil
 }
 
-// unit is the flowset of one family.
+// unit is the flowset of one family. The bank of a slot without packets is noBank.
 type unit interface {
 	// read fills in the header of a bank. It reports whether its sub-tables agree.
 	read(bank int, h *wire.Header) bool
@@ -131,12 +143,14 @@ func emptyGeometry(g sketch.Geometry) sketch.Geometry {
 
 func (u *family[K]) read(bank int, h *wire.Header) bool {
 	h.Geometry, h.Layout = wire.Geometry(u.Geometry), u.Layout
-	unkeyed, probes := u.memory.takeSkipped(bank, u.number)
 	missed, missedProbes := u.memory.takeSkipped(noBank, u.number)
-	h.Counts = wire.Counts{
-		Unkeyed: saturate(unkeyed), Missed: saturate(missed),
-		Probes: uint32(min(probes+missedProbes, wire.MaxProbes)),
+	h.Counts = wire.Counts{Missed: saturate(missed), Probes: uint32(min(missedProbes, wire.MaxProbes))}
+	if bank == noBank {
+		h.Geometry = wire.Geometry(emptyGeometry(u.Geometry))
+		return true
 	}
+	unkeyed, probes := u.memory.takeSkipped(bank, u.number)
+	h.Counts.Unkeyed, h.Counts.Probes = saturate(unkeyed), uint32(min(probes+missedProbes, wire.MaxProbes))
 	// Every packet is in one cell of each sub-table.
 	var first wire.Counts
 	agree := true
@@ -165,6 +179,9 @@ func (u *family[K]) read(bank int, h *wire.Header) bool {
 }
 
 func (u *family[K]) appendSpan(bank int, span wire.Span, dst []byte) []byte {
+	if bank == noBank {
+		return u.appendEmpty(span, dst)
+	}
 	if span.Section == wire.Filter {
 		return u.filterOf(bank).AppendBytes(dst, span.First, span.Count)
 	}
@@ -176,6 +193,17 @@ func (u *family[K]) appendSpan(bank int, span wire.Span, dst []byte) []byte {
 		cell.Flows, cell.Packets, cell.Bytes = flows, counts[i]>>packetShift, counts[i]&maxBytes
 		cell.InPort, cell.OutPort = model.PortID(ports>>16), model.PortID(ports)
 		dst = u.Layout.AppendCell(dst, &cell)
+	}
+	return dst
+}
+
+// appendEmpty is appendSpan of the emptyGeometry.
+func (u *family[K]) appendEmpty(span wire.Span, dst []byte) []byte {
+	if span.Section == wire.Filter {
+		return sketch.Filter{0}.AppendBytes(dst, span.First, span.Count)
+	}
+	for range span.Count {
+		dst = u.Layout.AppendCell(dst, &wire.Cell{})
 	}
 	return dst
 }

@@ -3,8 +3,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* The flowset of a Linux host: inswitch/flowset in the kernel. It counts every packet that
  * arrives at an interface and changes none. Every packet goes to the table of its slot by the
- * clock, however late user space is, which opens tables ahead, and reads and clears those of
- * slots that have ended.
+ * clock, however late user space is: the first packet of a slot claims its table, and user space
+ * reads and clears those of slots that have ended. A table that nothing claimed saw no packet.
  *
  * CPUs share the tables: the filter decides once per slot and flow who inserts its key, so
  * tables of single CPUs cannot be added up. All updates are atomic, and every sum and XOR is
@@ -45,8 +45,10 @@ volatile const bool fixed_clock; /* of tests: the time is control.offset */
 struct control {
 	u64 offset;      /* of the wall clock from the kernel's monotonic clock */
 	u64 slot;        /* a guess at the current one, which saves a division */
-	u64 open[BANKS]; /* the slot that a bank is open for, plus 1; 0: for none */
+	u64 bank[BANKS]; /* slot + 1: claimed for this slot. FREE + slot: for the first that has a packet from this one on. 0: closed */
 };
+
+#define FREE (1ull << 63)
 
 /* skipped counts packets that are in no table, of a family and bank; those of NO_BANK were missed. */
 struct skipped {
@@ -243,17 +245,29 @@ inline_always bool is_probe(void *ctx, const struct headers *p, u32 length, bool
 	return p->payload + STAMP_SIZE <= end && load_bytes(ctx, p->payload, magic, sizeof magic, xdp) && be32(magic) == 0x57505242;
 }
 
+/* claim takes a free bank for the first packet of its slot. Of CPUs that do so at once, one succeeds, and
+ * all use it. */
+inline_always u32 claim(struct control *c, u32 bank, u64 slot, u64 state)
+{
+	if (!(state & FREE) || (state & ~FREE) > slot)
+		return NO_BANK;
+	u64 before = __sync_val_compare_and_swap(&c->bank[bank], state, slot + 1);
+	return before == state || before == slot + 1 ? bank : NO_BANK;
+}
+
 /* bank_now returns the bank of the current slot; NO_BANK: it has none. The coarse clock, of the
  * last tick, is a third of the cost of the exact one and the same on all CPUs. */
-inline_always u32 bank_now(const volatile struct control *c)
+inline_always u32 bank_now(struct control *c)
 {
-	u64 now = c->offset, slot = c->slot;
+	const volatile struct control *shared = c;
+	u64 now = shared->offset, slot = shared->slot;
 	if (!fixed_clock)
 		now += bpf_ktime_get_coarse_ns();
 	if (unlikely(now - slot * slot_length >= slot_length))
 		slot = now / slot_length;
 	u32 bank = slot & (BANKS - 1);
-	return likely(c->open[bank] == slot + 1) ? bank : NO_BANK;
+	u64 state = shared->bank[bank];
+	return likely(state == slot + 1) ? bank : claim(c, bank, slot, state);
 }
 
 inline_always void observe(void *ctx, const u8 *data, const u8 *end, u32 length, u32 tags, u32 packets, u32 ingress, bool xdp)

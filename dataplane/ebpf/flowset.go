@@ -47,9 +47,10 @@ type Flowset struct {
 	memory  mapped
 	links   []attachment
 
-	slots slots
-	clock clock
-	wait  func() error // until no CPU writes to a bank that was closed
+	slots      slots
+	chunkBytes []byte // of Export
+	clock      clock
+	wait       func() error // until no CPU writes to a bank that was closed
 }
 
 // Load loads the program into the kernel. It attaches nothing.

@@ -17,7 +17,7 @@ type flowsetObjectControl struct {
 	_      structs.HostLayout
 	Offset uint64
 	Slot   uint64
-	Open   [8]uint64
+	Bank   [8]uint64
 }
 
 type flowsetObjectFamily struct {

@@ -71,10 +71,33 @@ func (m *mapped) setClock(offset, slot uint64) {
 	atomic.StoreUint64(&m.control[0].Slot, slot)
 }
 
-// open makes CPUs count the packets of a slot into its bank; closeBank ends it.
-func (m *mapped) open(slot uint64) { atomic.StoreUint64(&m.control[0].Open[slot%banks], slot+1) }
+// freeFrom is FREE of flowset.c.
+const freeFrom = 1 << 63
 
-func (m *mapped) closeBank(bank int) { atomic.StoreUint64(&m.control[0].Open[bank], 0) }
+// bankWord is the state of a bank, which CPUs change when they claim it.
+func (m *mapped) bankWord(bank int) *uint64 { return &m.control[0].Bank[bank] }
+
+// free lets CPUs claim a bank for the first slot with a packet, from a slot on.
+func (m *mapped) free(bank int, from uint64) { atomic.StoreUint64(m.bankWord(bank), freeFrom|from) }
+
+// postpone is free for a bank that no CPU has claimed. It reports whether none has.
+func (m *mapped) postpone(bank int, before, from uint64) bool {
+	return atomic.CompareAndSwapUint64(m.bankWord(bank), freeFrom|before, freeFrom|from)
+}
+
+// claimed returns the slot that a bank was claimed for.
+func (m *mapped) claimed(bank int) (slot uint64, is bool) {
+	return claimedFor(atomic.LoadUint64(m.bankWord(bank)))
+}
+
+// closeBank ends the use of a bank, and returns the slot that it was claimed for.
+func (m *mapped) closeBank(bank int) (slot uint64, was bool) {
+	return claimedFor(atomic.SwapUint64(m.bankWord(bank), 0))
+}
+
+func claimedFor(word uint64) (slot uint64, is bool) {
+	return word - 1, word != 0 && word&freeFrom == 0
+}
 
 // takeSkipped returns and clears the counts of packets that are in no table of a bank.
 func (m *mapped) takeSkipped(bank, family int) (unkeyed, probes uint64) {

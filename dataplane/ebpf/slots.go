@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,26 +11,36 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// slots says which banks are open, and which wait for their export. The bank of a slot is
-// its number modulo banks.
+// slots says which banks CPUs may use, and which wait for their export. The bank of a slot is
+// its number modulo banks. The first packet of a slot claims its bank, so that a slot whose
+// bank nothing claimed is known to be empty: no program can still be at work on it.
 type slots struct {
-	mu     sync.Mutex
-	offset int64 // of the wall clock from the monotonic clock; 0: not known yet
-	banks  [banks]bankState
-	full   []uint64 // slots that have ended, in the order of time
+	mu      sync.Mutex
+	started bool
+	stopped bool
+	offset  int64 // of the wall clock from the monotonic clock; 0: not known yet
+	banks   [banks]bankState
+	ended   []endedSlot // not yet exported, in the order of time
 }
 
 // bankState is what a bank is used for.
 type bankState struct {
-	slot uint64
-	open bool // for packets of the slot
-	full bool // until it is exported
+	next uint64 // the first slot that is not accounted for
+	full bool   // until it is exported
+}
+
+// endedSlot is a slot to export.
+type endedSlot struct {
+	slot  uint64
+	empty bool // no packet has claimed its bank
 }
 
 const (
-	// SlotsAhead is how many slots after the current one are open: Advance may be late by
-	// as many.
-	SlotsAhead = banks / 2
+	// SlotsPerWake is how many slots may end between two calls of Advance and Export, so
+	// that as many banks and two more are left while these are exported; without packets,
+	// nothing waits for an export but the slots that a first packet has just claimed.
+	SlotsPerWake     = banks/2 - 1
+	SlotsPerIdleWake = banks - 3
 	// maxTick is the longest time in nanoseconds between two ticks: HZ is at least 100.
 	maxTick = 10_000_000
 )
@@ -49,10 +60,9 @@ func coarseClock() (monotonic, offset int64, err error) {
 	return mono.Nano(), wall.Nano() - mono.Nano(), nil
 }
 
-// Advance closes the tables of slots that have ended, and opens those of the current slot
-// and of some that follow. It returns the time by which packets are assigned to slots:
-// that of the last tick. Packets of a slot without a table, because Export is late, count
-// as missed.
+// Advance closes the tables of slots that have ended. It returns the time by which packets
+// are assigned to slots: that of the last tick. Packets of a slot whose bank still waits
+// for its export count as missed.
 //
 // If the wall clock is set back, slots go on by the time before, until it is reached again.
 func (f *Flowset) Advance() (model.Time, error) {
@@ -70,21 +80,59 @@ func (f *Flowset) Advance() (model.Time, error) {
 	now := model.Time(mono + s.offset)
 	current := f.slotAt(now)
 	f.memory.setClock(uint64(s.offset), current)
-	for i := range s.banks {
-		if b := &s.banks[i]; b.open && b.slot < current {
-			f.memory.closeBank(i)
-			b.open, b.full = false, true
-			s.full = append(s.full, b.slot)
+	if !s.started {
+		for family := range families {
+			f.memory.takeSkipped(noBank, family) // packets before are not counted, and so not missed
 		}
 	}
-	slices.Sort(s.full)
-	for slot := current; slot <= current+SlotsAhead; slot++ {
-		if b := &s.banks[slot%banks]; !b.open && !b.full {
-			*b = bankState{slot: slot, open: true}
-			f.memory.open(slot)
+	for bank := range s.banks {
+		switch b := &s.banks[bank]; {
+		case !s.started:
+			b.next = firstOf(bank, current)
+			f.memory.free(bank, b.next)
+		case !b.full:
+			f.endSlots(bank, current)
 		}
 	}
+	s.started = true
+	s.sortEnded()
 	return now, nil
+}
+
+// endSlots adds the slots of a bank that ended before the current one. Of several that were
+// empty it adds the last: the clock may have been set forward by any time.
+func (f *Flowset) endSlots(bank int, current uint64) {
+	s := &f.slots
+	b := &s.banks[bank]
+	slot, claimed := f.memory.claimed(bank)
+	if !claimed {
+		next := firstOf(bank, current)
+		if next <= b.next {
+			return
+		}
+		if f.memory.postpone(bank, b.next, next) {
+			s.ended = append(s.ended, endedSlot{next - banks, true})
+			b.next = next
+			return
+		}
+		slot, _ = f.memory.claimed(bank) // in between; only this side releases it
+	}
+	if slot > b.next {
+		s.ended = append(s.ended, endedSlot{slot - banks, true})
+		b.next = slot
+	}
+	if slot < current {
+		f.memory.closeBank(bank)
+		s.ended = append(s.ended, endedSlot{slot, false})
+		b.full = true
+	}
+}
+
+// firstOf returns the first slot of a bank that is not before a slot.
+func firstOf(bank int, slot uint64) uint64 { return slot + (uint64(bank)-slot)%banks }
+
+func (s *slots) sortEnded() {
+	slices.SortFunc(s.ended, func(a, b endedSlot) int { return cmp.Compare(a.slot, b.slot) })
 }
 
 // Stop closes all tables: packets from now on count as missed.
@@ -92,19 +140,23 @@ func (f *Flowset) Stop() {
 	s := &f.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := f.memory.control[0].Slot
-	for i := range s.banks {
-		b := &s.banks[i]
-		if b.open {
-			f.memory.closeBank(i)
+	s.stopped = true
+	current := f.memory.control[0].Slot
+	for bank := range s.banks {
+		b := &s.banks[bank]
+		if !s.started || b.full {
+			continue
 		}
-		if b.open && b.slot <= now {
-			b.full = true
-			s.full = append(s.full, b.slot)
+		slot, claimed := f.memory.closeBank(bank)
+		if !claimed {
+			slot = b.next
 		}
-		b.open = false
+		if claimed || slot <= current {
+			s.ended = append(s.ended, endedSlot{slot, !claimed})
+		}
+		b.full = true
 	}
-	slices.Sort(s.full)
+	s.sortEnded()
 }
 
 // slotAt returns the number of the slot that contains a time: multiples of the slot's
@@ -116,17 +168,32 @@ func (f *Flowset) NextSlot(t model.Time) model.Time {
 	return model.Time((f.slotAt(t) + 1) * uint64(f.cfg.Slot))
 }
 
-// takeFull returns the slots that have ended.
-func (s *slots) takeFull() []uint64 {
+// takeEnded returns the slots that have ended.
+func (s *slots) takeEnded() []endedSlot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := s.full
-	s.full = nil
-	return full
+	ended := s.ended
+	s.ended = nil
+	return ended
 }
 
-func (s *slots) release(slot uint64) {
+// release frees the bank of a slot that was exported, for slots that have not begun: in one that
+// has, packets may have been missed.
+func (f *Flowset) release(slot uint64) error {
+	mono, _, err := f.clock()
+	if err != nil {
+		return err
+	}
+	s := &f.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.banks[slot%banks].full = false
+	if s.stopped {
+		return nil
+	}
+	bank := int(slot % banks)
+	b := &s.banks[bank]
+	b.next = firstOf(bank, f.slotAt(model.Time(mono+s.offset))+1)
+	b.full = false
+	f.memory.free(bank, b.next)
+	return nil
 }

@@ -12,10 +12,20 @@ import (
 // DropSilently drops a share of the packets that an interface of this network
 // namespace sends, at random, until the result is closed. It is a fault, for labs.
 func DropSilently(ifindex int, share float64) (io.Closer, error) {
+	return attachShare(ifindex, "drop", share, func(p *wireObjectPrograms) *ebpf.Program { return p.DropSilently })
+}
+
+// Corrupt inverts a bit of the payload in a share of the packets that an interface of this
+// network namespace sends, at random, until the result is closed. It is a fault, for labs.
+func Corrupt(ifindex int, share float64) (io.Closer, error) {
+	return attachShare(ifindex, "corrupt", share, func(p *wireObjectPrograms) *ebpf.Program { return p.Corrupt })
+}
+
+func attachShare(ifindex int, name string, share float64, choose func(*wireObjectPrograms) *ebpf.Program) (io.Closer, error) {
 	if !(share > 0 && share <= 1) {
-		return nil, fmt.Errorf("ebpf: drop a share of %v, want above 0 and at most 1", share)
+		return nil, fmt.Errorf("ebpf: %s a share of %v, want above 0 and at most 1", name, share)
 	}
-	return attachWire(ifindex, "drop", uint32(min(share*(1<<32), math.MaxUint32)), func(p *wireObjectPrograms) *ebpf.Program { return p.DropSilently })
+	return attachWire(ifindex, name, uint32(min(share*(1<<32), math.MaxUint32)), choose)
 }
 
 // ForgetHash makes an interface of this network namespace send packets without the hash

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	wireObjectProgCorrupt      = "corrupt"
 	wireObjectProgDropSilently = "drop_silently"
 	wireObjectProgForgetHash   = "forget_hash"
 	wireObjectVarShare         = "share"
@@ -63,6 +64,7 @@ type wireObjectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireObjectProgramSpecs struct {
+	Corrupt      *ebpf.ProgramSpec `ebpf:"corrupt"`
 	DropSilently *ebpf.ProgramSpec `ebpf:"drop_silently"`
 	ForgetHash   *ebpf.ProgramSpec `ebpf:"forget_hash"`
 }
@@ -117,12 +119,14 @@ type wireObjectVariables struct {
 //
 // It can be passed to loadWireObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireObjectPrograms struct {
+	Corrupt      *ebpf.Program `ebpf:"corrupt"`
 	DropSilently *ebpf.Program `ebpf:"drop_silently"`
 	ForgetHash   *ebpf.Program `ebpf:"forget_hash"`
 }
 
 func (p *wireObjectPrograms) Close() error {
 	return _WireObjectClose(
+		p.Corrupt,
 		p.DropSilently,
 		p.ForgetHash,
 	)

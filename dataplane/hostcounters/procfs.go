@@ -50,7 +50,8 @@ func readProtocols(root fs.FS, s *evidence.Snapshot) error {
 	}
 	s.Protocols = evidence.Protocols{
 		SegmentsSent: counters["Tcp.OutSegs"], Retransmitted: counters["Tcp.RetransSegs"], Timeouts: counters["TcpExt.TCPTimeouts"],
-		ListenDrops: counters["TcpExt.ListenDrops"], UDPReceiveFull: counters["Udp.RcvbufErrors"], UDPSendFull: counters["Udp.SndbufErrors"],
+		ListenDrops: counters["TcpExt.ListenDrops"], ChecksumErrors: counters["Tcp.InCsumErrors"] + counters["Udp.InCsumErrors"],
+		UDPReceiveFull: counters["Udp.RcvbufErrors"], UDPSendFull: counters["Udp.SndbufErrors"],
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func Read() *evidence.Snapshot {
 			s.Missing = append(s.Missing, in.Name+": "+err.Error())
 		}
 	}
-	for _, part := range []func(*evidence.Snapshot) error{readQueues, readConnections} {
+	pairs := func(s *evidence.Snapshot) error { return readQueuePairs(os.DirFS("/"), s) }
+	for _, part := range []func(*evidence.Snapshot) error{readQueues, readConnections, pairs} {
 		if err := part(s); err != nil {
 			s.Missing = append(s.Missing, err.Error())
 		}

@@ -30,7 +30,7 @@ func TestFiles(t *testing.T) {
 		"sys/class/net/eth1/operstate":                                    "down\n",
 		"sys/class/net/eth1/speed":                                        "-1\n",
 		"proc/net/softnet_stat":                                           "0000000a 00000001 00000002 00000000\n00000010 00000003 00000004 00000000\n",
-		"proc/net/snmp":                                                   "Tcp: MaxConn OutSegs RetransSegs\nTcp: -1 1000 20\nUdp: RcvbufErrors SndbufErrors\nUdp: 5 6\n",
+		"proc/net/snmp":                                                   "Tcp: MaxConn OutSegs RetransSegs InCsumErrors\nTcp: -1 1000 20 3\nUdp: RcvbufErrors SndbufErrors InCsumErrors\nUdp: 5 6 4\n",
 		"proc/net/netstat":                                                "TcpExt: ListenDrops TCPTimeouts\nTcpExt: 8 9\n",
 		"sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence": "11\n",
 		"sys/class/infiniband/mlx5_0/ports/1/hw_counters/lifespan":        "10\n",
@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 	if want := (evidence.Softnet{Processed: 26, Dropped: 4, Squeezed: 6}); s.Softnet != want {
 		t.Errorf("softirqs %+v; want %+v", s.Softnet, want)
 	}
-	if want := (evidence.Protocols{SegmentsSent: 1000, Retransmitted: 20, Timeouts: 9, ListenDrops: 8, UDPReceiveFull: 5, UDPSendFull: 6}); s.Protocols != want {
+	if want := (evidence.Protocols{SegmentsSent: 1000, Retransmitted: 20, Timeouts: 9, ListenDrops: 8, UDPReceiveFull: 5, UDPSendFull: 6, ChecksumErrors: 7}); s.Protocols != want {
 		t.Errorf("protocols %+v; want %+v", s.Protocols, want)
 	}
 	if n := s.RDMA[0].Counters; len(n) != 1 || n[evidence.OutOfSequence] != 11 {

@@ -8,13 +8,15 @@ import (
 
 	"github.com/weft-telemetry/weft/dataplane/ebpf"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // Blackhole has a node discard packets to a host.
 func (l *Lab) Blackhole(at, host model.NodeID) error {
-	to := l.fabric.Node(host).IPv4
-	if err := l.nodes[at].RouteReplace(&netlink.Route{Dst: single(to), Type: unicastBlackhole}); err != nil {
-		return fmt.Errorf("lab: black hole of %s at %s: %w", l.fabric.Node(host).Name, l.fabric.Node(at).Name, err)
+	for _, to := range addresses(l.fabric.Node(host)) {
+		if err := l.nodes[at].RouteReplace(&netlink.Route{Dst: single(to), Type: unicastBlackhole}); err != nil {
+			return fmt.Errorf("lab: black hole of %s, %v, at %s: %w", l.fabric.Node(host).Name, to, l.fabric.Node(at).Name, err)
+		}
 	}
 	return nil
 }
@@ -25,28 +27,44 @@ const unicastBlackhole = 6
 // Misroute has a node forward packets to a host by other ports than intended. Where the
 // next node sends them back, that is a loop.
 func (l *Lab) Misroute(at, host model.NodeID, ports ...model.PortID) error {
-	return l.setRoute(at, l.fabric.Node(host).IPv4, ports)
+	for _, to := range addresses(l.fabric.Node(host)) {
+		if err := l.setRoute(at, to, ports); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RestoreRoute has a node forward packets to a host as intended again.
-func (l *Lab) RestoreRoute(at, host model.NodeID) error {
-	to := l.fabric.Node(host).IPv4
-	return l.setRoute(at, to, l.cfg.Routes.NextHops(at, to))
-}
+func (l *Lab) RestoreRoute(at, host model.NodeID) error { return l.setIntended(at, host) }
 
 // DropSilently has a port drop a share of the packets that it sends, until the result is
 // closed.
-func (l *Lab) DropSilently(port model.Port, share float64) (drop io.Closer, err error) {
+func (l *Lab) DropSilently(port model.Port, share float64) (io.Closer, error) {
+	return l.atPort(port, func(ifindex int) (io.Closer, error) { return ebpf.DropSilently(ifindex, share) })
+}
+
+// Corrupt has a port of a switch damage the payload of a share of the packets that it sends,
+// until the result is closed. Receivers drop what their checksums show to be damaged.
+func (l *Lab) Corrupt(port model.Port, share float64) (io.Closer, error) {
+	if n := l.fabric.Node(port.Node); n.Role == topo.Host {
+		return nil, fmt.Errorf("lab: corrupt what %s sends: it is a host, whose checksums would be right; want a switch", n.Name)
+	}
+	return l.atPort(port, func(ifindex int) (io.Closer, error) { return ebpf.Corrupt(ifindex, share) })
+}
+
+// atPort attaches a program to the interface of a port.
+func (l *Lab) atPort(port model.Port, attach func(ifindex int) (io.Closer, error)) (program io.Closer, err error) {
 	ns := l.nodes[port.Node]
 	dev, err := ns.LinkByName(l.fabric.Port(port).Name)
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
 	err = ns.do(func() (err error) {
-		drop, err = ebpf.DropSilently(dev.Attrs().Index, share)
+		program, err = attach(dev.Attrs().Index)
 		return err
 	})
-	return drop, err
+	return program, err
 }
 
 // SetLink takes the link of a port down, or up again with the routes that went with it.
@@ -62,6 +80,8 @@ func (l *Lab) SetLink(port model.Port, up bool) error {
 	if err := ns.LinkSetUp(dev); err != nil {
 		return err
 	}
-	peer := l.fabric.Port(port).Peer
-	return l.addNeighbour(ns, dev, peer)
+	if err := l.addNeighbour(ns, dev, l.fabric.Port(port).Peer); err != nil {
+		return err
+	}
+	return l.addRoutes(l.fabric.Node(port.Node))
 }

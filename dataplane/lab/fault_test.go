@@ -18,6 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/dataplane/lab"
+	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -64,7 +65,7 @@ func serveConfig(t *testing.T, doc *file.Document, slot time.Duration) serve.Con
 }
 
 // watch starts a service, a lab and its traffic, until the test ends.
-func watch(t *testing.T) *watched {
+func watch(t *testing.T, send lab.TrafficConfig, mirrors *mirror.Config) *watched {
 	t.Helper()
 	f, err := topo.LeafSpine(4, 2, 2, topo.DefaultLinks())
 	if err != nil {
@@ -93,13 +94,17 @@ func watch(t *testing.T) *watched {
 	served := make(chan error, 1)
 	go func() { served <- svc.Run(ctx) }()
 
-	agents.To = svc.Reports()
 	lists := control.DefaultListPlan(f)
+	agents.To = svc.Reports()
+	if mirrors != nil {
+		mirrors.List, mirrors.Lists = lists.Mirrors.First, uint32(lists.Mirrors.Count)
+		agents.Mirrors = mirrors
+	}
 	l, err := lab.Up(lab.Config{Routes: r, Agent: agents, List: lists.FlowsetList})
 	if err != nil {
 		t.Fatal(err)
 	}
-	traffic, err := lab.NewTraffic(l, 1, 5*time.Millisecond)
+	traffic, err := lab.NewTraffic(l, send)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +151,7 @@ func (w *watched) incidents() []api.Incident {
 
 // patience is how long a test waits at most: much longer than anything takes on a machine
 // that has time.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // await waits until a condition holds, and returns how long that took.
 func (w *watched) await(what string, holds func() bool) time.Duration {
@@ -213,6 +218,9 @@ func (w *watched) faults(round int) []fault {
 			}
 			return drop.Close, nil
 		}, []string{"loss"}, []string{spineName}},
+		{"1 Mb/s at " + spineName + " to " + otherLeaf, func() (func() error, error) {
+			return w.lab.LimitRate(w.port(spineName, otherLeaf), model.Mbps)
+		}, []string{"loss"}, []string{spineName}},
 		{"link of " + leafName + " and " + spineName + " down", func() (func() error, error) {
 			p := w.port(leafName, spineName)
 			return func() error { return w.lab.SetLink(p, true) }, w.lab.SetLink(p, false)
@@ -224,7 +232,7 @@ func (w *watched) faults(round int) []fault {
 // are named, and nothing is found while there is none.
 func TestFaultsAreNamed(t *testing.T) {
 	needsRoot(t)
-	w := watch(t)
+	w := watch(t, lab.TrafficConfig{UDP: 1, IPv4: true, Pause: 5 * time.Millisecond}, nil)
 	healthy := time.Now().Add(race.Less(3*time.Second, time.Second))
 	w.await("three healthy seconds", func() bool { return time.Now().After(healthy) })
 	if found := w.incidents(); len(found) > 0 {

@@ -27,6 +27,7 @@ type Config struct {
 	Agent agent.Config
 	List  func(model.NodeID) dta.ListID // of a switch's flowsets
 	Key   func(model.NodeID) *dta.MAC   // nil: reports are not authenticated
+	Rate  model.Rate                    // of every port; 0: not limited
 }
 
 // Lab is a fabric of network namespaces.
@@ -64,6 +65,15 @@ func Up(cfg Config) (_ *Lab, err error) {
 	for _, link := range l.fabric.Links() {
 		if err := l.addLink(link); err != nil {
 			return nil, err
+		}
+	}
+	if cfg.Rate > 0 {
+		for _, link := range l.fabric.Links() {
+			for _, port := range []model.Port{link.A, link.B} {
+				if _, err := l.LimitRate(port, cfg.Rate); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	for _, node := range l.fabric.Nodes() {
@@ -106,8 +116,14 @@ func (l *Lab) addNode(n *topo.Node) error {
 		{"ipv4/conf/all/rp_filter", "0"},
 		{"ipv4/conf/default/rp_filter", "0"},
 		{"ipv4/fib_multipath_hash_policy", "1"}, // by the 5-tuple
-		{"ipv6/conf/all/disable_ipv6", "1"},
-		{"ipv6/conf/default/disable_ipv6", "1"},
+		{"ipv6/fib_multipath_hash_policy", "1"},
+		{"ipv6/conf/all/forwarding", "1"},
+		// Nobody but the lab's traffic sends: no link-local addresses, no advertisements.
+		{"ipv6/conf/default/addr_gen_mode", "1"},
+		{"ipv6/conf/default/accept_ra", "0"},
+		{"ipv6/conf/all/accept_dad", "0"},
+		{"ipv6/conf/default/accept_dad", "0"},
+		{"ipv6/conf/default/router_solicitations", "0"},
 	} {
 		if err := ns.setting(one[0], one[1]); err != nil {
 			return fmt.Errorf("%s of %s: %w", one[0], n.Name, err)
@@ -117,15 +133,21 @@ func (l *Lab) addNode(n *topo.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := ns.AddrAdd(lo, &netlink.Addr{IPNet: single(n.IPv4)}); err != nil {
-		return fmt.Errorf("address %v of %s: %w", n.IPv4, n.Name, err)
+	for _, a := range addresses(n) {
+		if err := ns.AddrAdd(lo, &netlink.Addr{IPNet: single(a)}); err != nil {
+			return fmt.Errorf("address %v of %s: %w", a, n.Name, err)
+		}
 	}
 	return ns.LinkSetUp(lo)
 }
 
+// addresses are those of a node, of IPv4 and IPv6.
+func addresses(n *topo.Node) [2]model.Addr { return [2]model.Addr{n.IPv4, n.IPv6} }
+
 // single is the prefix of one address.
 func single(a model.Addr) *net.IPNet {
-	return &net.IPNet{IP: a.Netip().AsSlice(), Mask: net.CIDRMask(32, 32)}
+	ip := a.Netip()
+	return &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(ip.BitLen(), ip.BitLen())}
 }
 
 // addLink makes the veth pair of a link. Either end knows the other's MAC address, so
@@ -155,6 +177,9 @@ func (l *Lab) addLink(link topo.Link) error {
 			return err
 		}
 		if err := end.ns.do(func() error {
+			if err := withoutOffload(end.own.Name); err != nil {
+				return err
+			}
 			wire, err := ebpf.ForgetHash(dev.Attrs().Index)
 			l.wires = append(l.wires, wire)
 			return err
@@ -167,14 +192,24 @@ func (l *Lab) addLink(link topo.Link) error {
 
 // addNeighbour gives a node the MAC address at the other end of a link.
 func (l *Lab) addNeighbour(ns *namespace, dev netlink.Link, peer model.Port) error {
-	mac := l.fabric.Port(peer).MAC
-	if err := ns.NeighSet(&netlink.Neigh{
-		LinkIndex: dev.Attrs().Index, State: netlink.NUD_PERMANENT,
-		IP: l.fabric.Node(peer.Node).IPv4.Netip().AsSlice(), HardwareAddr: mac[:],
-	}); err != nil {
-		return fmt.Errorf("neighbour %s of %s: %w", l.fabric.Node(peer.Node).Name, ns.name, err)
+	other := l.fabric.Node(peer.Node)
+	mac := other.Port(peer.Port).MAC
+	for _, a := range gateways(other, peer.Port) {
+		if err := ns.NeighSet(&netlink.Neigh{
+			LinkIndex: dev.Attrs().Index, State: netlink.NUD_PERMANENT, IP: a.AsSlice(), HardwareAddr: mac[:],
+		}); err != nil {
+			return fmt.Errorf("neighbour %s, %v, of %s: %w", other.Name, a, ns.name, err)
+		}
 	}
 	return nil
+}
+
+// gateways are the addresses by which routes name a node at a port, of IPv4 and IPv6. That of
+// IPv6 is the port's link-local one: the kernel refuses an address that a route leads elsewhere.
+func gateways(n *topo.Node, port model.PortID) [2]netip.Addr {
+	m := n.Port(port).MAC
+	local := [16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}
+	return [2]netip.Addr{n.IPv4.Netip(), netip.AddrFrom16(local)}
 }
 
 // addRoutes installs the intended routes of a node to all hosts.
@@ -183,13 +218,20 @@ func (l *Lab) addRoutes(n *topo.Node) error {
 		if id == n.ID {
 			continue
 		}
-		to := l.fabric.Node(id)
-		ports := l.cfg.Routes.NextHops(n.ID, to.IPv4)
-		if len(ports) == 0 {
-			continue
-		}
-		if err := l.setRoute(n.ID, to.IPv4, ports); err != nil {
+		if err := l.setIntended(n.ID, id); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// setIntended has a node forward packets to a host as intended.
+func (l *Lab) setIntended(at, host model.NodeID) error {
+	for _, to := range addresses(l.fabric.Node(host)) {
+		if ports := l.cfg.Routes.NextHops(at, to); len(ports) > 0 {
+			if err := l.setRoute(at, to, ports); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -198,16 +240,22 @@ func (l *Lab) addRoutes(n *topo.Node) error {
 // setRoute replaces the route of a node to a host.
 func (l *Lab) setRoute(at model.NodeID, to model.Addr, ports []model.PortID) error {
 	node, ns := l.fabric.Node(at), l.nodes[at]
-	r := netlink.Route{Dst: single(to), Src: node.IPv4.Netip().AsSlice()}
+	family := 0
+	if !to.Netip().Is4() {
+		family = 1
+	}
+	r := netlink.Route{Dst: single(to), Src: addresses(node)[family].Netip().AsSlice()}
 	for _, id := range ports {
 		p := node.Port(id)
 		dev, err := ns.LinkByName(p.Name)
 		if err != nil {
 			return err
 		}
-		r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{
-			LinkIndex: dev.Attrs().Index, Gw: l.fabric.Node(p.Peer.Node).IPv4.Netip().AsSlice(), Flags: int(netlink.FLAG_ONLINK),
-		})
+		hop := &netlink.NexthopInfo{LinkIndex: dev.Attrs().Index, Gw: gateways(l.fabric.Node(p.Peer.Node), p.Peer.Port)[family].AsSlice()}
+		if family == 0 {
+			hop.Flags = int(netlink.FLAG_ONLINK)
+		}
+		r.MultiPath = append(r.MultiPath, hop)
 	}
 	if err := ns.RouteReplace(&r); err != nil {
 		return fmt.Errorf("route of %s to %v by ports %v: %w", node.Name, to, ports, err)

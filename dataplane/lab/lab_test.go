@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -171,7 +172,7 @@ func booksEqual(t *testing.T, r *topo.Routes, key func(model.NodeID) *dta.MAC) b
 		t.Fatal(err)
 	}
 	defer closeLab(t, l)
-	traffic, err := lab.NewTraffic(l, 2, 20*time.Millisecond)
+	traffic, err := lab.NewTraffic(l, lab.TrafficConfig{UDP: 1, TCP: 1, IPv4: true, IPv6: true, Pause: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +206,15 @@ func booksEqual(t *testing.T, r *topo.Routes, key func(model.NodeID) *dta.MAC) b
 		}
 	}
 	packets := uint64(0)
+	for _, c := range traffic.Connections() {
+		if errors.Is(c.Err(), lab.ErrSentAgain) {
+			t.Log(c.Err())
+			return false
+		}
+		if c.Err() != nil || c.Sent.Load() == 0 || c.Received.Load() != c.Sent.Load() || c.Damaged.Load() {
+			t.Errorf("connection of %d to %d: %d bytes sent, %d received, damaged: %v, %v; want the same", c.From, c.To, c.Sent.Load(), c.Received.Load(), c.Damaged.Load(), c.Err())
+		}
+	}
 	for _, f := range books {
 		if f.Sent.Load() == 0 || f.Received.Load() != f.Sent.Load() {
 			t.Errorf("%v: %d packets sent, %d received; want all", f.Key, f.Sent.Load(), f.Received.Load())

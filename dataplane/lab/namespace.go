@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
 
 // prefix begins the names of a lab's network namespaces, which are links in
-// namespaceDir, as iproute2 has them.
+// namespaceDir, as iproute2 has them. Before a lab makes one, it makes a file of that name
+// in ownDir, so that it removes no other's, and finds its own after a crash at any place.
 const (
 	prefix       = "weft-"
 	namespaceDir = "/run/netns"
+	ownDir       = "/run/weft-lab"
 )
 
 // namespace is the network namespace of one node.
@@ -28,6 +30,15 @@ type namespace struct {
 // newNamespace makes a network namespace.
 func newNamespace(node string) (_ *namespace, err error) {
 	n := &namespace{name: prefix + node}
+	if _, err := os.Lstat(filepath.Join(namespaceDir, n.name)); err == nil {
+		return nil, fmt.Errorf("network namespace %s exists, and no lab has made it: rename the node, or remove it by ip netns del %s", n.name, n.name)
+	}
+	if err := os.MkdirAll(ownDir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(ownDir, n.name), nil, 0o644); err != nil {
+		return nil, err
+	}
 	if err = onOwnThread(func() error {
 		n.handle, err = netns.NewNamed(n.name)
 		return err
@@ -86,10 +97,10 @@ func (n *namespace) setting(name, value string) error {
 	return n.do(func() error { return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0) })
 }
 
-// Remove removes all network namespaces of labs, and returns their names. Interfaces
-// and programs in them go with them.
+// Remove removes all network namespaces that labs have made, and returns their names.
+// Interfaces and programs in them go with them.
 func Remove() (removed []string, err error) {
-	all, err := os.ReadDir(namespaceDir)
+	all, err := os.ReadDir(ownDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -97,13 +108,15 @@ func Remove() (removed []string, err error) {
 		return nil, err
 	}
 	for _, e := range all {
-		if !strings.HasPrefix(e.Name(), prefix) {
-			continue
-		}
-		if err := netns.DeleteNamed(e.Name()); err != nil {
+		switch err := netns.DeleteNamed(e.Name()); {
+		case err == nil:
+			removed = append(removed, e.Name())
+		case !errors.Is(err, os.ErrNotExist):
 			return removed, fmt.Errorf("remove network namespace %s: %w", e.Name(), err)
 		}
-		removed = append(removed, e.Name())
+		if err := os.Remove(filepath.Join(ownDir, e.Name())); err != nil {
+			return removed, err
+		}
 	}
 	return removed, nil
 }

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -13,6 +14,9 @@ type Snapshot struct {
 	Protocols   Protocols    `json:"protocols"`
 	Connections []Connection `json:"connections"`
 	RDMA        []RDMAPort   `json:"rdma"`
+	QueuePairs  []QueuePair  `json:"queue_pairs"`
+	// MoreQueuePairs is how many there are beyond those that are kept.
+	MoreQueuePairs uint64 `json:"more_queue_pairs,omitempty"`
 	// Drops are packets that the kernel dropped, by its own reason in lower case; nil: not counted.
 	Drops map[string]uint64 `json:"drops,omitempty"`
 	// Missing says what could not be read, and why.
@@ -51,6 +55,7 @@ type Protocols struct {
 	Retransmitted  uint64 `json:"tcp_retransmitted"`
 	Timeouts       uint64 `json:"tcp_timeouts"`
 	ListenDrops    uint64 `json:"tcp_listen_drops"`
+	ChecksumErrors uint64 `json:"checksum_errors"` // of TCP and UDP
 	UDPReceiveFull uint64 `json:"udp_receive_buffer_errors"`
 	UDPSendFull    uint64 `json:"udp_send_buffer_errors"`
 }
@@ -76,4 +81,27 @@ type RDMAPort struct {
 	Device   string             `json:"device"`
 	Port     int                `json:"port"`
 	Counters map[Meaning]uint64 `json:"counters"`
+}
+
+// QueuePair is a queue pair of an RDMA device, and who owns it.
+type QueuePair struct {
+	Device  string `json:"device"`
+	Port    int    `json:"port,omitempty"` // 0: not known, as before it is connected
+	Number  uint32 `json:"number"`
+	Remote  uint32 `json:"remote_number,omitempty"` // of connected ones
+	Type    string `json:"type"`                    // such as RC
+	State   string `json:"state"`                   // such as RTS
+	PID     int    `json:"pid,omitempty"`           // 0: the kernel
+	Process string `json:"process,omitempty"`       // or the module of the kernel
+}
+
+// Owner names the process of a queue pair.
+func (q *QueuePair) Owner() string {
+	switch {
+	case q.PID == 0:
+		return "kernel " + q.Process
+	case q.Process == "":
+		return fmt.Sprintf("pid %d", q.PID)
+	}
+	return fmt.Sprintf("%s (pid %d)", q.Process, q.PID)
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,6 +21,7 @@ const (
 	Host       Where = "host"       // its CPUs, buffers, programs
 	Congestion Where = "congestion" // in the fabric
 	Peer       Where = "peer"
+	Path       Where = "path" // a switch or NIC on the way
 )
 
 // Verdict is something that makes flows slow, with the counters that show it.
@@ -53,7 +56,7 @@ func Verdicts(before, after *Snapshot) []Verdict {
 	for i := range after.RDMA {
 		now := &after.RDMA[i]
 		if old := slices.IndexFunc(before.RDMA, func(x RDMAPort) bool { return x.Device == now.Device && x.Port == now.Port }); old >= 0 {
-			list = append(list, ofRDMA(&before.RDMA[old], now)...)
+			list = append(list, ofRDMA(&before.RDMA[old], now, after.QueuePairs)...)
 		}
 	}
 	return append(list, ofConnections(before, after)...)
@@ -106,6 +109,7 @@ func ofKernel(before, after *Snapshot) (list []Verdict) {
 	list = verdicts("kernel", []rule{
 		{grown(before.Softnet.Dropped, after.Softnet.Dropped), Host, "softirqs dropped %d packets: a CPU's backlog was full; spread interrupts, or raise net.core.netdev_max_backlog"},
 		{grown(b.ListenDrops, a.ListenDrops), Host, "%d connections were refused as a listen queue was full"},
+		{grown(b.ChecksumErrors, a.ChecksumErrors), Path, "%d packets arrived with a wrong checksum that no link's frame check showed: a switch, or a NIC, damages them"},
 		{grown(b.UDPReceiveFull, a.UDPReceiveFull), Host, "%d datagrams were dropped as a socket's receive buffer was full: its program reads too slowly"},
 		{grown(b.UDPSendFull, a.UDPSendFull), Host, "%d datagrams were not sent as a socket's send buffer was full"},
 	})
@@ -119,9 +123,9 @@ func ofKernel(before, after *Snapshot) (list []Verdict) {
 	return list
 }
 
-func ofRDMA(before, after *RDMAPort) []Verdict {
+func ofRDMA(before, after *RDMAPort, pairs []QueuePair) []Verdict {
 	n := func(m Meaning) uint64 { return grown(before.Counters[m], after.Counters[m]) }
-	return verdicts(fmt.Sprintf("%s/%d", after.Device, after.Port), []rule{
+	list := verdicts(fmt.Sprintf("%s/%d", after.Device, after.Port), []rule{
 		{n(CNPReceived), Congestion, "%d notifications of congestion arrived: this sender is slowed down"},
 		{n(OutOfSequence), Congestion, "%d packets arrived out of sequence: some were lost, or overtook others"},
 		{n(SequenceNAK), Congestion, "peers missed packets of this sender %d times"},
@@ -130,6 +134,33 @@ func ofRDMA(before, after *RDMAPort) []Verdict {
 		{n(NotReadySent), Host, "this host was not ready to receive %d times: it posts too few receive buffers"},
 		{n(RetryExceeded), Peer, "%d connections were given up after their last retry"},
 	})
+	for i := range list {
+		list[i].Evidence = users(pairs, after)
+	}
+	return list
+}
+
+// maxUsers bounds the processes that a verdict names.
+const maxUsers = 5
+
+// users names the processes with queue pairs at a port, those with most first.
+func users(pairs []QueuePair, port *RDMAPort) []string {
+	count := map[string]int{}
+	for i := range pairs {
+		q := &pairs[i]
+		if q.Device == port.Device && (q.Port == port.Port || q.Port == 0) && q.PID != 0 {
+			count[q.Owner()]++
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b)) })
+	var list []string
+	for _, name := range names[:min(len(names), maxUsers)] {
+		list = append(list, fmt.Sprintf("queue pairs of %s: %d", name, count[name]))
+	}
+	if more := len(names) - maxUsers; more > 0 {
+		list = append(list, fmt.Sprintf("and of %d other processes", more))
+	}
+	return list
 }
 
 // maxConnections bounds the connections that have verdicts.

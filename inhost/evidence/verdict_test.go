@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,19 +26,20 @@ func quiet() *Snapshot {
 // TestVerdicts: each counter that grows has a verdict, with its number, and it alone.
 func TestVerdicts(t *testing.T) {
 	for want, grow := range map[string]func(*Snapshot){
-		"cable eth0: the link changed 3 times":               func(s *Snapshot) { s.Interfaces[0].CarrierChanges += 3 },
-		"cable eth0: the link went down":                     func(s *Snapshot) { s.Interfaces[0].Up = false },
-		"cable eth0: 5 frames or symbols arrived damaged":    func(s *Snapshot) { s.Interfaces[0].CRCErrors += 5 },
-		"nic eth0: the NIC dropped 6 packets":                func(s *Snapshot) { s.Interfaces[0].Missed += 6 },
-		"congestion eth0: the fabric paused this NIC with 8": func(s *Snapshot) { s.Interfaces[0].Driver = map[Meaning]uint64{PauseReceived: 48} },
-		"host eth0: this NIC paused the fabric with 2":       func(s *Snapshot) { s.Interfaces[0].Driver[PauseSent] = 2 },
-		"host eth0: the queueing discipline dropped 4":       func(s *Snapshot) { s.Interfaces[0].QueueDropped += 4 },
-		"host kernel: softirqs dropped 9 packets":            func(s *Snapshot) { s.Softnet.Dropped += 9 },
-		"host kernel: 3 datagrams were dropped":              func(s *Snapshot) { s.Protocols.UDPReceiveFull += 3 },
-		"congestion mlx5_0/1: 7 notifications of congestion": func(s *Snapshot) { s.RDMA[0].Counters[CNPReceived] += 7 },
-		"host kernel: a firewall of this host dropped 3":     func(s *Snapshot) { s.Drops["netfilter drop"] += 3; s.Drops["no socket"] += 9 },
-		"peer mlx5_0/1: peers were not ready to receive 2":   func(s *Snapshot) { s.RDMA[0].Counters[NotReadyGot] += 2 },
-		"congestion kernel: TCP sent 10 of 10000 segments":   func(s *Snapshot) { s.Protocols.SegmentsSent += 10000; s.Protocols.Retransmitted += 10 },
+		"cable eth0: the link changed 3 times":                 func(s *Snapshot) { s.Interfaces[0].CarrierChanges += 3 },
+		"cable eth0: the link went down":                       func(s *Snapshot) { s.Interfaces[0].Up = false },
+		"cable eth0: 5 frames or symbols arrived damaged":      func(s *Snapshot) { s.Interfaces[0].CRCErrors += 5 },
+		"nic eth0: the NIC dropped 6 packets":                  func(s *Snapshot) { s.Interfaces[0].Missed += 6 },
+		"congestion eth0: the fabric paused this NIC with 8":   func(s *Snapshot) { s.Interfaces[0].Driver = map[Meaning]uint64{PauseReceived: 48} },
+		"host eth0: this NIC paused the fabric with 2":         func(s *Snapshot) { s.Interfaces[0].Driver[PauseSent] = 2 },
+		"host eth0: the queueing discipline dropped 4":         func(s *Snapshot) { s.Interfaces[0].QueueDropped += 4 },
+		"host kernel: softirqs dropped 9 packets":              func(s *Snapshot) { s.Softnet.Dropped += 9 },
+		"host kernel: 3 datagrams were dropped":                func(s *Snapshot) { s.Protocols.UDPReceiveFull += 3 },
+		"path kernel: 6 packets arrived with a wrong checksum": func(s *Snapshot) { s.Protocols.ChecksumErrors += 6 },
+		"congestion mlx5_0/1: 7 notifications of congestion":   func(s *Snapshot) { s.RDMA[0].Counters[CNPReceived] += 7 },
+		"host kernel: a firewall of this host dropped 3":       func(s *Snapshot) { s.Drops["netfilter drop"] += 3; s.Drops["no socket"] += 9 },
+		"peer mlx5_0/1: peers were not ready to receive 2":     func(s *Snapshot) { s.RDMA[0].Counters[NotReadyGot] += 2 },
+		"congestion kernel: TCP sent 10 of 10000 segments":     func(s *Snapshot) { s.Protocols.SegmentsSent += 10000; s.Protocols.Retransmitted += 10 },
 		"peer tcp 10.0.0.2:5000 > 10.0.0.3:80: the peer's": func(s *Snapshot) {
 			s.Connections[0].Busy += time.Second
 			s.Connections[0].PeerLimited += time.Second / 2
@@ -77,6 +79,30 @@ func TestNothingIsFaulty(t *testing.T) {
 		if list := Verdicts(before, after); len(list) != 0 {
 			t.Errorf("%s: %+v; want no verdict", name, list)
 		}
+	}
+}
+
+// TestVerdictsNameUsers: what an RDMA port shows is of the processes with queue pairs there.
+func TestVerdictsNameUsers(t *testing.T) {
+	before, after := quiet(), quiet()
+	after.RDMA[0].Counters[AckTimeout] = 3
+	for i := range 20 {
+		after.QueuePairs = append(after.QueuePairs, QueuePair{Device: "mlx5_0", Port: 1, Number: uint32(i), PID: 100 + min(i, 6), Process: "train"})
+	}
+	after.QueuePairs = append(after.QueuePairs,
+		QueuePair{Device: "mlx5_0", Number: 30, PID: 99}, // not connected yet: of all ports
+		QueuePair{Device: "mlx5_0", Port: 1, Number: 1, Process: "ib_core"},
+		QueuePair{Device: "mlx5_1", Port: 1, Number: 31, PID: 98}, QueuePair{Device: "mlx5_0", Port: 2, Number: 32, PID: 97})
+	list := Verdicts(before, after)
+	if len(list) != 1 {
+		t.Fatalf("verdicts %+v; want one", list)
+	}
+	want := []string{
+		"queue pairs of train (pid 106): 14", "queue pairs of pid 99: 1", "queue pairs of train (pid 100): 1", "queue pairs of train (pid 101): 1",
+		"queue pairs of train (pid 102): 1", "and of 3 other processes",
+	}
+	if !slices.Equal(list[0].Evidence, want) {
+		t.Errorf("evidence %q; want %q", list[0].Evidence, want)
 	}
 }
 
