@@ -94,7 +94,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 		e.Text = fmt.Sprintf("%s are looping: %s", some, c.loopText(f.Switches))
 	case f.Kind == paths.BlackHole && !f.HasNext && f.At.Port != 0:
 		// It is not known what the next switch saw, which may have dropped them as well.
-		// Whoever knows the place says more about it, however few flows it knows.
+		// Evidence that knows the place says more about it, however few flows it has.
 		e.Cause, e.Scale = anomaly.Blackhole, 0
 		e.Text = fmt.Sprintf("%s are dropped at %s or after it", some, c.portName(f.At))
 		c.setDownstreamPeer(&e)

@@ -118,7 +118,7 @@ func (l *Lab) addNode(n *topo.Node) error {
 		{"ipv4/fib_multipath_hash_policy", "1"}, // by the 5-tuple
 		{"ipv6/fib_multipath_hash_policy", "1"},
 		{"ipv6/conf/all/forwarding", "1"},
-		// Nobody but the lab's traffic sends: no link-local addresses, no advertisements.
+		// Only the lab's traffic is sent: no link-local addresses, no advertisements.
 		{"ipv6/conf/default/addr_gen_mode", "1"},
 		{"ipv6/conf/default/accept_ra", "0"},
 		{"ipv6/conf/all/accept_dad", "0"},

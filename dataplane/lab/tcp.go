@@ -80,7 +80,7 @@ func (t *Traffic) runConnections(ctx context.Context, running *sync.WaitGroup) {
 				if to := accepted[conn.RemoteAddr().(*net.TCPAddr).AddrPort()]; to != nil {
 					to <- conn // one, as no two connections have the same ends
 				} else {
-					_ = conn.Close() // of nobody
+					_ = conn.Close() // of no connection of the lab
 				}
 			}
 		})

@@ -21,7 +21,7 @@ const (
 	Host       Where = "host"       // its CPUs, buffers, programs
 	Congestion Where = "congestion" // in the fabric
 	Peer       Where = "peer"
-	Path       Where = "path" // a switch or NIC on the way
+	Path       Where = "path" // a switch or NIC between them
 )
 
 // Verdict is something that makes flows slow, with the counters that show it.

@@ -124,7 +124,7 @@ func (v *Switch) Send(packets int) {
 	v.send(1, packets)
 }
 
-// atOnce is how many packets the smallest queue on the way holds: the buffer of the switch's
+// atOnce is how many packets the smallest queue of the path holds: the buffer of the switch's
 // raw socket, 208 KiB, in which a packet takes less than 1 KiB.
 const atOnce = 150
 

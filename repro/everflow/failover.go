@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
-	shuffle "github.com/weft-telemetry/weft/repro/everflow/reshuffle"
 	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
+	shuffle "github.com/weft-telemetry/weft/repro/everflow/reshuffle"
 	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/stream/inproc"
 	"github.com/weft-telemetry/weft/stream/member"
