@@ -112,6 +112,9 @@ type Stats struct {
 
 	ForeignProbes uint64 // traces of packets that are marked and stamped like probes, and that the controller did not have sent
 	EvictedTraces uint64 // closed before their time, to keep to the memory limit
+	// UnprovenTraces end before their destination, and prove no loss: mirrors were lost or may have
+	// been read too late.
+	UnprovenTraces uint64
 
 	Slots           uint64 // analysed
 	FlowsetsWaiting uint64 // flowsets since the last of those slots, whose own are due
@@ -341,7 +344,8 @@ const routeHistory = time.Minute
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats {
 	s := c.stats
-	s.Flowsets, s.Epochs, s.EvictedTraces = c.flowStats(), c.causeStats().Stats, c.traces.Evicted()
+	s.Flowsets, s.Epochs = c.flowStats(), c.causeStats().Stats
+	s.EvictedTraces, s.UnprovenTraces = c.traces.WithoutVerdict()
 	s.Flows = c.reducer.Counts()
 	s.ForeignProbes = c.prober.Foreign
 	s.FlowsetsWaiting = emitted(s.Flowsets) - min(emitted(s.Flowsets), c.flowsetsJudged)

@@ -63,7 +63,8 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		api.StageLoss{Reason: "reduced flow", About: "stored in sums only, beyond controller.keep_flows", Count: c.Flows.Reduced, Expected: true},
 		api.StageLoss{Reason: "probe packet", About: "Weft's own probes, at each switch: counted apart, in no flowset", Count: c.Flowsets.Probes, Expected: true},
 		api.StageLoss{Reason: "foreign probe", About: "traces of packets that are marked and stamped like probes, and that the controller did not have sent", Count: c.ForeignProbes},
-		api.StageLoss{Reason: "evicted trace", About: "closed before its time, beyond controller.trace_memory", Count: c.EvictedTraces})
+		api.StageLoss{Reason: "evicted trace", About: "closed before its time, beyond controller.trace_memory", Count: c.EvictedTraces},
+		api.StageLoss{Reason: "unproven trace", About: "ends early and proves no loss: mirrors were lost, or read too late on an overloaded host", Count: c.UnprovenTraces})
 	memory := api.Stage{
 		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList + in.Stored - in.Appended,
 		Losses: []api.StageLoss{{Reason: "overwritten", About: "before they were read", Count: overwritten}},

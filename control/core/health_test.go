@@ -48,14 +48,14 @@ func TestRejectedReportsHaveTheirReason(t *testing.T) {
 	c.Rejected[control.Flowset][control.Oversized], c.Rejected[control.Flowset][control.NoMemory] = 2, 3
 	c.Rejected[control.Epoch][control.Excess], c.Rejected[control.DiagnosisRequest][control.Excess] = 4, 5
 	c.Rejected[control.Epoch][control.Implausible] = 8
-	c.Epochs.Dropped, c.EvictedTraces = 6, 7
+	c.Epochs.Dropped, c.EvictedTraces, c.UnprovenTraces = 6, 7, 9
 	analyzers := PipelineStages(translate.IntakeStats{}, 0, c)[2]
 	if analyzers.Out != 300-1-2-3-4-5-8 {
 		t.Errorf("%d reports used; want %d", analyzers.Out, 300-1-2-3-4-5-8)
 	}
 	for reason, want := range map[string]uint64{
 		"malformed flowset": 1, "oversized flowset": 2, "no memory for flowset": 3, "excess epoch": 4, "excess diagnosis-request": 5,
-		"dropped epoch": 6, "evicted trace": 7, "implausible epoch": 8,
+		"dropped epoch": 6, "evicted trace": 7, "unproven trace": 9, "implausible epoch": 8,
 	} {
 		if got := lossOf(analyzers.Losses, reason).Count; got != want {
 			t.Errorf("%s: %d; want %d", reason, got, want)

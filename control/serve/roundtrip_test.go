@@ -20,7 +20,20 @@ import (
 // again. Which evidence comes soon enough after other to be one incident with it
 // is decided by the instants of the controller's ticks, which are the machine's:
 // of incidents it holds that both name what is broken, and nothing else.
+//
+// A machine that is too slow for the service has it skip time, and some traces without a
+// verdict. There is nothing to compare then: it is tried again.
 func TestReplayIsTheService(t *testing.T) {
+	for range 5 {
+		if replayIsTheService(t) {
+			return
+		}
+	}
+	t.Error("the service has skipped time in five tries: this machine is too slow for it")
+}
+
+// replayIsTheService is one try. It reports false if the service skipped time.
+func replayIsTheService(t *testing.T) bool {
 	cfg := testConfig(t)
 	cfg.Controller.ReportTimeout = 1500 * time.Millisecond
 	cfg.Record.Path = filepath.Join(t.TempDir(), "served.pcapng")
@@ -45,15 +58,20 @@ func TestReplayIsTheService(t *testing.T) {
 	})
 	// A controller that is slow has not judged all of it yet.
 	soon, _ := replayed(t, cfg, capture.Input{Path: lab})
-	traces := len(readStore(t, soon).traces)
+	traces, skipped := len(readStore(t, soon).traces), false
 	eventually(t, "all traces are judged", func() bool {
+		_, lost := stage(b.Health(), "analyzers")
+		skipped = lost["unproven trace"] > 0
 		p, err := b.store.Traces(t.Context(), record.Query{})
-		return err == nil && len(p.Items) >= traces
+		return skipped || err == nil && len(p.Items) >= traces
 	})
 	if err := b.end(); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "datagrams", payloads(t, cfg.Record.Path), payloads(t, lab))
+	if skipped {
+		return false
+	}
 	path, found := replayed(t, cfg, capture.Input{Path: cfg.Record.Path})
 	if !found.Faulty() || found.Flows != 8 || len(found.Broken) > 0 {
 		t.Errorf("found %+v; want 8 flows, and a fault", found)
@@ -64,6 +82,7 @@ func TestReplayIsTheService(t *testing.T) {
 	same(t, "losses", played.losses, served.losses)
 	namesBroken(t, "served", served.incidents)
 	namesBroken(t, "played", played.incidents)
+	return true
 }
 
 // recordFutureLab is recordLab with clocks that begin soon after it returns, and

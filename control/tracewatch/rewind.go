@@ -35,7 +35,8 @@ func (f *Partition) rewind() (err error) {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	f.through = math.MinInt64
-	f.evicted += f.a.Stats().Evicted
+	s := f.a.Stats()
+	f.evicted, f.unproven = f.evicted+s.Evicted, f.unproven+s.Unproven
 	f.a, err = f.w.newAnalyzer()
 	return err
 }

@@ -47,7 +47,8 @@ type Partition struct {
 	through model.Time // periods before are flushed; written under both locks
 	view    trace.View // for filters of counters
 	m       mirror.Mirror
-	evicted uint64 // by the analyzers before Rewind
+	// Of the analyzers before Rewind.
+	evicted, unproven uint64
 }
 
 // Stats account for mirrors and traces.
@@ -314,14 +315,16 @@ func (w *Watch) Findings() []trace.Finding {
 	return slices.Clone(w.findings)
 }
 
-// Evicted returns how many traces were closed before their time.
-func (w *Watch) Evicted() (n uint64) {
+// WithoutVerdict returns how many traces were closed before their time, and how many end
+// early and prove no loss, as mirrors were lost.
+func (w *Watch) WithoutVerdict() (evicted, unproven uint64) {
 	for _, f := range w.partitions {
 		f.mu.Lock()
-		n += f.evicted + f.a.Stats().Evicted
+		s := f.a.Stats()
+		evicted, unproven = evicted+f.evicted+s.Evicted, unproven+f.unproven+s.Unproven
 		f.mu.Unlock()
 	}
-	return n
+	return evicted, unproven
 }
 
 // Stats returns the present counts.
