@@ -24,6 +24,7 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 	defer close(s.finished)
 	defer s.core.Loop.Close()
 	now := s.clock.Now()
+	before := now // the wall's, of the last turn
 	pace := pollPace{step: s.cfg.Controller.Step}
 	for {
 		select {
@@ -41,12 +42,14 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 		s.core.Loop.RunPending()
 		if s.clock.Follow(s.core.Controller) {
 			now = s.clock.Now()
+			before = now
 		}
 		wall := s.clock.Now()
 		var late bool
-		if now, late = advance(now, wall); late {
+		if now, late = advance(now, wall, wall.Sub(before)); late {
 			s.core.Controller.NoteDropped(now)
 		}
+		before = wall
 		s.core.Controller.SetWallClock(wall)
 		found, err := s.poll(now)
 		if err != nil {
@@ -83,19 +86,25 @@ func (p *pollPace) next(found int) time.Duration {
 	return step
 }
 
-// maxStride is how far the controller's clock advances at once. A process that
-// was not scheduled has reports in its sockets that arrived in time: its clock
-// catches up gradually, so that they are read before they are too late.
-const maxStride = 10 * time.Millisecond
+// How far the controller's clock advances at once. A process that was not scheduled has
+// reports in its sockets that arrived in time: its clock catches up gradually, so that they
+// are read before they are too late. A process whose turns take long advances by twice
+// what the last one took, or it would never catch up.
+const (
+	maxStride     = 10 * time.Millisecond
+	maxLongStride = 50 * time.Millisecond // a quarter of the default time-out of reports
+)
 
 // maxLag is how far the controller's clock may lag: under constant overload it
 // would never catch up.
 const maxLag = 2 * time.Second
 
-// advance returns the controller's next time. It is late if the clock has to skip
-// time in which reports may have arrived that have not been read.
-func advance(now, wall model.Time) (next model.Time, late bool) {
-	next = max(now, min(wall, now.Add(maxStride)))
+// advance returns the controller's next time, after a turn that took some time. It is
+// late if the clock has to skip time in which reports may have arrived that have not been
+// read.
+func advance(now, wall model.Time, turn time.Duration) (next model.Time, late bool) {
+	stride := min(max(maxStride, 2*turn), maxLongStride)
+	next = max(now, min(wall, now.Add(stride)))
 	if earliest := wall.Add(-maxLag); earliest > next {
 		return earliest, true
 	}

@@ -31,22 +31,25 @@ func TestIdleServicePollsLessOften(t *testing.T) {
 	}
 }
 
-// TestClockSkipsNoTimeUnnoticed: the clock follows the wall's in strides, never goes
-// back, and says when it cannot but skip time.
+// TestClockSkipsNoTimeUnnoticed: the clock follows the wall's in strides that grow with
+// the turns, never goes back, and says when it cannot but skip time.
 func TestClockSkipsNoTimeUnnoticed(t *testing.T) {
 	const at = model.Time(time.Hour)
 	for name, tc := range map[string]struct {
 		wall model.Time
+		turn time.Duration
 		want model.Time
 		late bool
 	}{
 		"in time":               {wall: at.Add(time.Millisecond), want: at.Add(time.Millisecond)},
 		"behind":                {wall: at.Add(maxLag), want: at.Add(maxStride)},
+		"behind, and slow":      {wall: at.Add(maxLag), turn: 30 * time.Millisecond, want: at.Add(60 * time.Millisecond)},
+		"after a pause":         {wall: at.Add(maxLag), turn: time.Second, want: at.Add(maxLongStride)},
 		"too far behind":        {wall: at.Add(5 * time.Second), want: at.Add(5*time.Second - maxLag), late: true},
 		"a wall clock set back": {wall: at.Add(-time.Minute), want: at},
 	} {
-		if got, late := advance(at, tc.wall); got != tc.want || late != tc.late {
-			t.Errorf("%s: advance(%v, %v) = %v, %v; want %v, %v", name, at, tc.wall, got, late, tc.want, tc.late)
+		if got, late := advance(at, tc.wall, tc.turn); got != tc.want || late != tc.late {
+			t.Errorf("%s: advance(%v, %v, %v) = %v, %v; want %v, %v", name, at, tc.wall, tc.turn, got, late, tc.want, tc.late)
 		}
 	}
 }

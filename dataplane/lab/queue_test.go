@@ -113,9 +113,13 @@ func TestRateDropsWhatDoesNotFit(t *testing.T) {
 		}
 		lost += n
 	}
-	if n := drops(slow); n != lost {
-		t.Errorf("the queue dropped %d packets, and %d are lost; want the same", n, lost)
+	// The leaf itself sends multicast listener reports (RFC 3810) and a neighbour solicitation
+	// (RFC 4862) as it comes up, which may be dropped as well.
+	const own = 4
+	if n := drops(slow); n < lost || n > lost+own {
+		t.Errorf("the queue dropped %d packets, and %d are lost; want the same, and %d packets of the leaf's at most", n, lost, own)
 	}
+	t.Logf("the queue dropped %d packets, %d of them of the traffic", drops(slow), lost)
 	for _, r := range []model.Rate{1, 1000 * 1000 * model.Mbps} {
 		if _, err := p.lab.LimitRate(slow, r); err == nil || !strings.Contains(err.Error(), "want at least") {
 			t.Errorf("LimitRate(%v) = %v; want an error with the range", r, err)
