@@ -45,8 +45,8 @@ func (s *socketInput) runController(ctx context.Context, sockets *sync.WaitGroup
 			before = now
 		}
 		wall := s.clock.Now()
-		var late bool
-		if now, late = advance(now, wall, wall.Sub(before)); late {
+		var skipped bool
+		if now, skipped = advance(now, wall, wall.Sub(before)); skipped && s.hasUnread(now) {
 			s.core.Controller.NoteDropped(now)
 		}
 		before = wall
@@ -99,16 +99,21 @@ const (
 // would never catch up.
 const maxLag = 2 * time.Second
 
-// advance returns the controller's next time, after a turn that took some time. It is
-// late if the clock has to skip time in which reports may have arrived that have not been
-// read.
-func advance(now, wall model.Time, turn time.Duration) (next model.Time, late bool) {
+// advance returns the controller's next time, after a turn that took some time, and
+// whether the clock has to skip time.
+func advance(now, wall model.Time, turn time.Duration) (next model.Time, skips bool) {
 	stride := min(max(maxStride, 2*turn), maxLongStride)
 	next = max(now, min(wall, now.Add(stride)))
 	if earliest := wall.Add(-maxLag); earliest > next {
 		return earliest, true
 	}
 	return next, false
+}
+
+// hasUnread reports whether reports that arrived before a time may not have been read from
+// their sockets: they will be too late if it is the controller's.
+func (s *socketInput) hasUnread(t model.Time) bool {
+	return s.stream != nil || s.collector.ReadThrough() < t
 }
 
 // poll hands the controller all reports that have arrived, and returns their number.

@@ -38,7 +38,11 @@ func replayIsTheService(t *testing.T) bool {
 	cfg.Controller.ReportTimeout = 1500 * time.Millisecond
 	cfg.Record.Path = filepath.Join(t.TempDir(), "served.pcapng")
 	b := start(t, cfg)
-	lab, base := recordFutureLab(t, broken, 2500*time.Millisecond) // longer than the timeout
+	traces := 0
+	lab, base := recordFutureLab(t, broken, 2500*time.Millisecond, func(path string) { // longer than the timeout
+		store, _ := replayed(t, cfg, capture.Input{Path: path})
+		traces = len(readStore(t, store).traces)
+	})
 	in, err := capture.Open(cfg.Ports(), capture.Input{Path: lab})
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +60,7 @@ func replayIsTheService(t *testing.T) bool {
 			return st.Name == "recording" && st.Out == sent.Datagrams["dta"]
 		})
 	})
-	// A controller that is slow has not judged all of it yet.
-	soon, _ := replayed(t, cfg, capture.Input{Path: lab})
-	traces, skipped := len(readStore(t, soon).traces), false
+	skipped := false
 	eventually(t, "all traces are judged", func() bool {
 		_, lost := stage(b.Health(), "analyzers")
 		skipped = lost["unproven trace"] > 0
@@ -86,12 +88,14 @@ func replayIsTheService(t *testing.T) bool {
 }
 
 // recordFutureLab is recordLab with clocks that begin soon after it returns, and
-// that beginning: a slower machine gets more time for the simulation.
-func recordFutureLab(t *testing.T, text string, long time.Duration) (path string, base time.Time) {
+// that beginning: a slower machine gets more time for the simulation, and for what a test
+// does with the recording before it begins.
+func recordFutureLab(t *testing.T, text string, long time.Duration, first func(path string)) (path string, base time.Time) {
 	t.Helper()
 	for ahead := 6 * time.Second; ; ahead *= 2 {
 		base = time.Now().Add(ahead).Truncate(10 * time.Millisecond)
-		if path = recordLab(t, text, base, long); time.Until(base) > time.Second {
+		path = recordLab(t, text, base, long)
+		if first(path); time.Until(base) > time.Second {
 			return path, base
 		}
 	}

@@ -277,6 +277,8 @@ func TestReportsReachMemory(t *testing.T) {
 				return st.Stored() == uint64(len(all)) && st.Memory[len(st.Memory)-1].Entries == 200
 			})
 			same(t, c.Memory(), directMemory(t, cfg.Memory, all))
+			sent := model.TimeOf(time.Now())
+			await(t, "idle sockets are read through", func() bool { return c.ReadThrough() > sent })
 			for _, l := range c.Status().Losses() {
 				if l.Count != 0 {
 					t.Errorf("lost %+v", l)

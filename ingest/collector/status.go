@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/rocev2"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -53,6 +55,16 @@ func (c *Collector) sum(of func(*WorkerStats) uint64) (n uint64) {
 		w.mu.Unlock()
 	}
 	return n
+}
+
+// ReadThrough is a time before which everything that arrived at the sockets has been
+// stored. It is behind while workers are, and by the wait of an idle socket at most else.
+func (c *Collector) ReadThrough() model.Time {
+	t := int64(math.MaxInt64)
+	for _, w := range c.workers {
+		t = min(t, w.readThrough.Load())
+	}
+	return model.Time(t)
 }
 
 // Dropped is how many datagrams the kernel has dropped.

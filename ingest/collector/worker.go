@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/region"
@@ -60,6 +61,8 @@ type worker struct {
 	tap        func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
 	clock      func() model.Time // nil: the wall's
 	onPanic    func(v any, datagram []byte)
+
+	readThrough atomic.Int64 // what arrived before this time is stored
 
 	mu    sync.Mutex // guards the fields below, for Status
 	stats WorkerStats
@@ -119,6 +122,7 @@ func (w *worker) receive(ctx context.Context) error {
 			got = ended
 		}
 		now = 0
+		began := w.now()
 		n, err := w.conn.Receive(handle)
 		if now != 0 {
 			w.router.Flush(now)
@@ -131,6 +135,9 @@ func (w *worker) receive(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if w.conn.Emptied() {
+			w.readThrough.Store(int64(began))
 		}
 		if w.ticked != nil && (now.Sub(ticked) >= tick || now < ticked) { // the clock may be set
 			ticked = now

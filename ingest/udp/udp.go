@@ -43,6 +43,7 @@ type Conn struct {
 	headers   []mmsghdr
 	nextBatch int // number of messages of the next call
 	control   []byte
+	emptied   bool
 	drops     uint32 // the kernel's counter at the last read; it wraps
 	stats     Stats
 	to        [unix.SizeofSockaddrInet6]byte
@@ -228,6 +229,9 @@ func (c *Conn) Local() netip.AddrPort { return c.local }
 // Stats returns the current counters. It must not run concurrently with Receive.
 func (c *Conn) Stats() Stats { return c.stats }
 
+// Emptied reports whether the last Receive returned all that had arrived when it began.
+func (c *Conn) Emptied() bool { return c.emptied }
+
 // Close frees the socket. No call may be in progress.
 func (c *Conn) Close() error { return os.NewSyscallError("close", unix.Close(c.fd)) }
 
@@ -247,6 +251,7 @@ func (c *Conn) Receive(handle func(from netip.AddrPort, datagram []byte)) (int, 
 		h.Flags = 0
 	}
 	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.headers[0])), uintptr(c.nextBatch), unix.MSG_WAITFORONE, 0, 0)
+	c.emptied = errno == unix.EAGAIN || errno == 0 && int(got) < c.nextBatch
 	switch errno {
 	case 0:
 	case unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED:

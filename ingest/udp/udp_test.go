@@ -45,6 +45,33 @@ func collect(t testing.TB, c *Conn, n int) (got [][]byte, from netip.AddrPort) {
 	return got, from
 }
 
+// TestEmptied: a socket that holds more than a batch is empty after the last one only, and
+// when nothing arrives.
+func TestEmptied(t *testing.T) {
+	in := listen(t, func(c *Config) { c.Batch, c.Offload = 4, false })
+	out := listen(t, nil)
+	var sent [][]byte
+	for i := range 9 {
+		sent = append(sent, bytes.Repeat([]byte{1}, 10+i))
+	}
+	if n, err := out.Send(in.Local(), sent...); n != len(sent) || err != nil {
+		t.Fatalf("Send = %d, %v; want %d, nil", n, err, len(sent))
+	}
+	for got := 0; got < len(sent)+1; {
+		n, err := in.Receive(func(netip.AddrPort, []byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += n
+		if in.Emptied() != (got == len(sent)) {
+			t.Errorf("emptied: %v after %d of %d datagrams", in.Emptied(), got, len(sent))
+		}
+		if n == 0 {
+			break
+		}
+	}
+}
+
 func TestEveryDatagramArrivesAsItWasSent(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
 		for _, offload := range []bool{true, false} {
