@@ -111,7 +111,8 @@ func advance(now, wall model.Time, turn time.Duration) (next model.Time, skips b
 }
 
 // hasUnread reports whether reports that arrived before a time may not have been read from
-// their sockets: they will be too late if it is the controller's.
+// their sockets: they will be too late if it is the controller's. Sources beside DTA do not
+// say how far they have read theirs.
 func (s *socketInput) hasUnread(t model.Time) bool {
 	return s.stream != nil || s.collector.ReadThrough() < t
 }

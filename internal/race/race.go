@@ -1,6 +1,7 @@
 // Package race is for tests that are slow under the race detector, which makes
 // a simulation ten times as slow, and use one goroutine, in which the detector
-// has nothing to find. They run a part of the test, or leave all of it to the
+// has nothing to find; and for those that hold a service to real time, which it does
+// not keep up with under the detector. They run a part of the test, or leave all of it to the
 // plain run: make test runs every test that uses this package a second time,
 // without the detector.
 package race
