@@ -207,7 +207,7 @@ func (f *Backend) fillReplay(p *api.Probe, q *probe.Replay, count int) {
 			Switch: f.c.nodeName(t.Hops[i].Switch), Packets: n, LatencyNs: int64(t.Hops[i].Time.Sub(t.Hops[0].Time)),
 		})
 	}
-	p.Traces = append(p.Traces, strconv.FormatUint(traceID(t), 10))
+	p.Traces = append(p.Traces, strconv.FormatUint(t.RecordID(f.c.wallTime(t.Hops[0].Time)), 10))
 	last := f.c.nodeName(t.Hops[len(t.Hops)-1].Switch)
 	if t.End == trace.Arrived {
 		p.Arrived = n

@@ -27,9 +27,10 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 		c.markedTraces = append(c.markedTraces, t) // the trace watch is locked now
 	}
 	r := record.Trace{
-		Time: c.wallTime(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
+		Time: c.wallTime(t.Hops[0].Time), Flow: t.Key,
 		End: t.End.String(), Why: t.Why.String(), LostMirrors: t.MirrorsLost, Frame: t.Frame,
 	}
+	r.ID = t.RecordID(r.Time)
 	r.Latency, _ = t.Latency()
 	for i := range t.Hops {
 		h := &t.Hops[i]
@@ -52,9 +53,6 @@ func (c *Controller) publishMarkedTraces() {
 	clear(c.markedTraces)
 	c.markedTraces = c.markedTraces[:0]
 }
-
-// traceID identifies a trace by what distinguishes its packet from others.
-func traceID(t *trace.Trace) uint64 { return t.Digest ^ t.Key.Hash(uint64(t.IPID)) }
 
 // counterRecords adds records of a period's user-defined counters.
 func (c *Controller) counterRecords(p *tracewatch.Period) {

@@ -13,7 +13,7 @@ import (
 // It shares nothing with t.
 func (t *Trace) Record(f *topo.Fabric) record.Trace {
 	r := record.Trace{
-		Time: wallClock(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), LostMirrors: t.MirrorsLost,
+		Time: wallClock(t.First), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), LostMirrors: t.MirrorsLost,
 		Hops: make([]record.TraceHop, len(t.Hops)), Frame: append([]byte(nil), t.Frame...),
 	}
 	r.Latency, _ = t.Latency()
@@ -27,8 +27,14 @@ func (t *Trace) Record(f *topo.Fabric) record.Trace {
 			TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth,
 		}
 	}
+	r.ID = t.RecordID(r.Time)
 	return r
 }
+
+// RecordID identifies the record of a trace: by what distinguishes its packet from others,
+// and by the time at its first hop. A packet that is sent again may be equal to the byte, as
+// RoCE's are, which have no IPv4 identification, and those of PFC, which have no addresses.
+func (t *Trace) RecordID(first time.Time) uint64 { return mix(t.hash(), uint64(first.UnixNano())) }
 
 func wallClock(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
