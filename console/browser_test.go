@@ -12,6 +12,8 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live/livetest"
 )
 
+func TestMain(m *testing.M) { browsertest.Main(m) }
+
 // TestBrowser tests the console with Chromium against a demo: every view, an incast
 // injected by clicking and its diagnosis, what operators do about it, accessibility, the
 // frame times of a large fabric, and the map of a fat-tree of k=32: pods are collapsed,

@@ -21,6 +21,8 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live/livetest"
 )
 
+func TestMain(m *testing.M) { browsertest.Main(m) }
+
 // web is the folder of the console's scripts.
 const web = "../web"
 

@@ -66,6 +66,7 @@ var thirdParty = map[string][]string{
 	"topo/file": {"github.com/goccy/go-yaml"},
 	// Tests alone import it.
 	"internal/jsonschema/check": {"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema/v5"},
+	"internal/browsertest":      {"golang.org/x/sys"},
 }
 
 func TestImportsFollowTheFloors(t *testing.T) {

@@ -18,7 +18,7 @@ async function open(screen, hash) {
   if (!contexts.has(key)) contexts.set(key, await browser.newContext(screen));
   const page = await contexts.get(key).newPage();
   page.setDefaultTimeout(120_000); // test machines are slow; every wait is for a condition
-  page.on('console', (m) => m.type() === 'error' && errors.push(`${hash}: ${m.text()}`));
+  page.on('console', (m) => m.type() === 'error' && errors.push(`${hash}: ${m.text()} ${m.location().url}`));
   page.on('pageerror', (e) => errors.push(`${hash}: ${e.message}`));
   await page.goto(base + hash);
   await page.getByText('live', { exact: true }).waitFor();
@@ -216,6 +216,11 @@ try {
     writeFileSync(known, JSON.stringify(urls));
   }
   assert.deepEqual(errors, [], 'errors in the console');
+} catch (e) {
+  const pages = [...contexts.values()].flatMap((c) => c.pages());
+  for (const page of pages) console.log(page.url(), (await page.locator('main').innerText({ timeout: 5000 }).catch(String)).slice(0, 500));
+  console.log('errors in the console:', errors);
+  throw e;
 } finally {
   await browser.close();
 }

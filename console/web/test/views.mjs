@@ -34,6 +34,22 @@ check('first drawing');
 await first.context().close();
 show(page);
 
+// A browser whose network changes aborts its requests: a view and its answers come nevertheless.
+const moving = await open();
+await moving.goto(base + '#/map');
+await moving.getByText('live', { exact: true }).waitFor();
+const aborted = new Set();
+await moving.route(/assets\/Jobs-|api\/v1\/jobs/, (r) => {
+  const path = new URL(r.request().url()).pathname;
+  return aborted.size === aborted.add(path).size ? r.continue() : r.abort('connectionaborted');
+});
+await moving.goto(base + '#/jobs');
+await moving.getByRole('region', { name: 'Jobs of the range' }).waitFor();
+assert.equal(aborted.size, 2, `aborted once: ${[...aborted]}`);
+assert.equal(errors.splice(0).length, 2, 'an error in the console of each');
+await moving.context().close();
+show(page);
+
 // Every view, by its shortcut.
 for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['j', 'Jobs'], ['p', 'Ports'], ['t', 'Traces'], ['d', 'Probes and debug marks'], ['c', 'Counters'], ['s', 'Slow flows'], ['o', 'Sources'], ['h', 'Health'], ['m', 'Fabric map']]) {
   await page.keyboard.press('g');

@@ -1,5 +1,6 @@
 // The API client, typed by the OpenAPI document. Responses are JSON; errors are
 // problem details, thrown as Problem.
+import { again } from '../again';
 import type { components, paths } from './schema';
 
 type Schemas = components['schemas'];
@@ -91,8 +92,10 @@ async function request(method: string, at: string, body?: unknown, signal?: Abor
     init.body = JSON.stringify(body);
     init.headers = { ...headers(), 'Content-Type': 'application/json' };
   }
-  const r = await fetch(at, init).catch((e: unknown) => {
-    if (e instanceof DOMException && e.name === 'AbortError') throw e;
+  const aborted = (e: unknown) => e instanceof DOMException && e.name === 'AbortError';
+  // A request that changes something may have arrived although its answer did not.
+  const r = await again(() => fetch(at, init), (e) => method === 'GET' && !aborted(e)).catch((e: unknown) => {
+    if (aborted(e)) throw e;
     throw new Problem(0, 'The controller does not respond. Is it running?');
   });
   if (!r.ok) {
