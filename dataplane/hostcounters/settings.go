@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-telemetry/weft/inhost/settings"
@@ -28,9 +29,11 @@ func ReadSettings() (*settings.Host, error) {
 	if err := readSettingFiles(os.DirFS("/"), h); err != nil {
 		return nil, err
 	}
+	if err := readAddresses(h); err != nil {
+		return nil, err
+	}
 	for i := range h.Interfaces {
 		in := &h.Interfaces[i]
-		in.Addresses = addressesOf(in.Name)
 		if err := readEthtool(in); err != nil {
 			in.NotAnswered(settings.QuestionPause, refusalOf(err, in.Driver))
 		}
@@ -39,20 +42,30 @@ func ReadSettings() (*settings.Host, error) {
 	return h, nil
 }
 
-func addressesOf(name string) (list []netip.Addr) {
-	in, err := net.InterfaceByName(name)
+// readAddresses reads the addresses of all interfaces, at once: a host may have thousands.
+func readAddresses(h *settings.Host) error {
+	links, err := net.Interfaces()
 	if err != nil {
-		return nil // it is gone since
+		return fmt.Errorf("interfaces: %w", err)
 	}
-	all, _ := in.Addrs()
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	byIndex := map[int][]netip.Addr{}
 	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok {
-			if addr, ok := netip.AddrFromSlice(n.IP); ok {
-				list = append(list, addr.Unmap())
-			}
+		if addr, ok := netip.AddrFromSlice(a.IP); ok {
+			byIndex[a.LinkIndex] = append(byIndex[a.LinkIndex], addr.Unmap())
 		}
 	}
-	return list
+	byName := map[string][]netip.Addr{}
+	for _, l := range links {
+		byName[l.Name] = byIndex[l.Index]
+	}
+	for i := range h.Interfaces {
+		h.Interfaces[i].Addresses = byName[h.Interfaces[i].Name]
+	}
+	return nil
 }
 
 // Commands of SIOCETHTOOL, of linux/ethtool.h.
