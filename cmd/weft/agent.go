@@ -81,10 +81,10 @@ func (a *app) agentCommand() *cobra.Command {
 	var f agentFlags
 	var topology, node, status, hook string
 	var interfaces []string
-	var attach, detach bool
+	var attach, detach, settings bool
 	var watch hostWatchFlags
 	cmd := &cobra.Command{
-		Use:   "agent --topology FILE [--attach] | --host",
+		Use:   "agent --topology FILE [--attach] | --host | --settings",
 		Short: "Count the flows of this Linux machine in the kernel and report them",
 		Long: `Count every packet of every flow that arrives at this machine's interfaces, with an
 eBPF program in the kernel, and report the counts of each slot to weft serve. The
@@ -102,6 +102,10 @@ With --host it watches this machine as a host instead: it logs and counts what i
 counters show (weft why --host), and asks the controller of --server to diagnose TCP
 connections that are slow. It attaches nothing but what --drops needs.
 
+With --settings it writes how the interfaces of this machine are set up, as JSON for weft
+check --hosts: MTU, PFC, ETS, priorities of DSCPs, pause frames and ECN. What a driver does
+not answer is named. It changes nothing and needs no privilege.
+
 Interfaces are those that have the name of a port of the node, unless --interface names
 them. --hook tc is tcx on Linux 6.6 and later, and clsact on older kernels from 5.17
 on, where --detach removes what an agent that was killed has left; --hook xdp needs a
@@ -110,11 +114,15 @@ driver with XDP. Needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
   weft agent --topology fabric.yaml --node leaf0 --attach --to 10.0.0.5:40040 --keys weft.keys
   weft agent --topology fabric.yaml --node gw0 --attach --interface eth0=1 --interface eth1=2
   weft agent --host --status 127.0.0.1:9476 --server https://weft.example:8443
+  weft agent --settings > h0.json
   weft agent --detach`,
 		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if detach {
 				return detachAgents(cmd.OutOrStdout())
+			}
+			if settings {
+				return printSettings(cmd.OutOrStdout())
 			}
 			if watch.host {
 				return watch.run(cmd, status)
@@ -158,10 +166,11 @@ driver with XDP. Needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 	fl.StringVar(&status, "status", "", "address that serves /metrics; empty disables it")
 	fl.BoolVar(&attach, "attach", false, "attach the program and report")
 	fl.BoolVar(&detach, "detach", false, "detach the programs of all agents of this machine, and end")
+	fl.BoolVar(&settings, "settings", false, "write the settings of this machine's interfaces as JSON, and end")
 	f.register(cmd)
 	watch.register(cmd)
 	cmd.Flags().Lookup("node").DefValue = "" // the manual is the same on every machine
-	cmd.MarkFlagsMutuallyExclusive("attach", "detach")
+	cmd.MarkFlagsMutuallyExclusive("attach", "detach", "settings", "host")
 	return cmd
 }
 

@@ -21,6 +21,7 @@ type checkFlags struct {
 	sarif   string
 	junit   string
 	configs string
+	hosts   []string
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -38,6 +39,9 @@ With --config-db the CONFIG_DB of SONiC switches (NAME.json, or NAME/config_db.j
 compared: MTU, speed, PFC, DSCP maps, ECN and headroom of switches with each other and
 with the fabric. Each mismatch has both values and the command that mends it.
 
+With --hosts the settings of hosts, which weft agent --settings writes on each, are
+compared with the switch's port at the other end of the link: PFC, DSCPs, MTU and ECN.
+
 With --proofs each finding is proven: a scenario that shows the harm is simulated and
 kept as a file for weft run.
 
@@ -47,6 +51,7 @@ and does not change the exit code.`,
   weft check training.yaml --proofs proofs
   weft check fabric.yaml --sarif check.sarif --junit check.xml
   weft check fabric.yaml --config-db switches/
+  weft check fabric.yaml --config-db switches/ --hosts hosts/
   weft check fabric.yaml --double 1000 --seed 7 -o json`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,6 +68,11 @@ and does not change the exit code.`,
 			if f.configs != "" {
 				if opts.ConfigDB, err = preflight.ReadConfigDB(f.configs, s.Topology.Fabric); err != nil {
 					return usagef("--config-db: %w", err)
+				}
+			}
+			if len(f.hosts) > 0 {
+				if opts.Hosts, err = preflight.ReadHosts(f.hosts, s.Topology.Fabric); err != nil {
+					return usagef("--hosts: %w", err)
 				}
 			}
 			r, err := preflight.Run(ctx, s, opts)
@@ -89,6 +99,7 @@ and does not change the exit code.`,
 	cmd.Flags().StringVar(&f.sarif, "sarif", "", "write findings to this file in SARIF 2.1.0, for code scanning")
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write findings to this file as JUnit XML, a test for each rule")
 	cmd.Flags().StringVar(&f.configs, "config-db", "", "compare the CONFIG_DB JSON files of SONiC switches in this directory")
+	cmd.Flags().StringSliceVar(&f.hosts, "hosts", nil, "compare the settings of hosts: files that weft agent --settings wrote, or folders of them; repeatable")
 	return cmd
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/ebpf"
 	"github.com/weft-telemetry/weft/dataplane/hostcounters"
 	"github.com/weft-telemetry/weft/inhost/evidence"
+	"github.com/weft-telemetry/weft/inhost/settings"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -35,6 +36,7 @@ type hostView struct {
 	QueuePairs     []evidence.QueuePair `json:"queue_pairs,omitempty"`
 	MoreQueuePairs uint64               `json:"more_queue_pairs,omitempty"`
 	Drops          map[string]uint64    `json:"drops,omitempty"`
+	Settings       *settings.Host       `json:"settings,omitempty"`
 	Missing        []string             `json:"missing,omitempty"`
 }
 
@@ -140,6 +142,9 @@ func (v *hostView) print(w io.Writer, rows int) error {
 		}
 	}
 	if err := v.printQueuePairs(w, rows); err != nil {
+		return err
+	}
+	if err := v.printSettings(w, rows); err != nil {
 		return err
 	}
 	if len(v.Drops) > 0 {
@@ -261,6 +266,7 @@ func (a *app) topHost(cmd *cobra.Command, f *topFlags) error {
 		}
 		after := read()
 		v := compareSnapshots(before, after)
+		v.addSettings()
 		before = after
 		if a.format == "json" {
 			if err := json.NewEncoder(out).Encode(v); err != nil {
@@ -288,10 +294,12 @@ func (a *app) whyHost(ctx context.Context, w io.Writer, over time.Duration, drop
 	before := read()
 	wait(ctx, over)
 	v := compareSnapshots(before, read())
+	v.addSettings()
 	if a.format == "json" {
 		err = printJSON(w, v)
 	} else {
 		v.printVerdicts(w)
+		err = v.printSettings(w, len(v.Interfaces))
 	}
 	if err == nil && len(v.Verdicts) > 0 {
 		err = errFault

@@ -17,6 +17,8 @@ func FuzzResponder(f *testing.F) {
 	f.Add(good.AppendTo(nil), uint64(0), uint8(0))
 	good.BTH.Opcode = roce.FetchAdd
 	f.Add(good.AppendTo(nil), uint64(248), uint8(3))
+	good.BTH.Opcode = roce.CmpSwap
+	f.Add(good.AppendTo(nil), uint64(256), uint8(0))
 	f.Fuzz(func(t *testing.T, body []byte, off uint64, fix uint8) {
 		if len(body) > 2000 {
 			return

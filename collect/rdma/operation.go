@@ -91,3 +91,15 @@ func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
 	q.stats.Adds++
 	return true
 }
+
+// CompareSwap stores swap in the aligned word at an address if it holds compare. It
+// reports like Write.
+func (q *Requester) CompareSwap(va uint64, key uint32, compare, swap uint64) bool {
+	p := roce.Packet{Atomic: roce.AtomicETH{VA: va, RKey: key, SwapAdd: swap, Compare: compare}}
+	p.BTH.Opcode = roce.CmpSwap
+	if !q.enqueue(&p) {
+		return false
+	}
+	q.stats.Swaps++
+	return true
+}

@@ -190,6 +190,7 @@ func TestWritesOfSeveralPackets(t *testing.T) {
 		"two firsts":            {[]part{{first, 256, 600}, {first, 256, 600}}, BadOpcode},
 		"another in between":    {[]part{{first, 256, 600}, {roce.WriteOnly, 8, 8}}, BadOpcode},
 		"addition in between":   {[]part{{first, 256, 600}, {roce.FetchAdd, 0, 0}}, BadOpcode},
+		"swap in between":       {[]part{{first, 256, 600}, {roce.CmpSwap, 0, 0}}, BadOpcode},
 		"first is short":        {[]part{{first, 252, 600}}, BadLength},
 		"first is all":          {[]part{{first, 256, 256}}, BadLength},
 		"middle is short":       {[]part{{first, 256, 900}, {middle, 252, 0}}, BadLength},
@@ -233,5 +234,29 @@ func TestWritesOfSeveralPackets(t *testing.T) {
 				t.Errorf("%d bytes in memory; want %d", n, written)
 			}
 		})
+	}
+}
+
+// TestDuplicateBeforeAtomic: a write that is sent again after a lost answer to a FETCH_ADD is
+// acknowledged up to that, with its result. The kernel's requester takes an acknowledgement
+// without one for the end of the operation, and leaves its buffer as it was.
+func TestDuplicateBeforeAtomic(t *testing.T) {
+	p := connect(t, 256, 64, 100)
+	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
+	p.req.FetchAdd(p.reg.Addr, p.reg.RKey, 1)
+	write := bytes.Clone(p.req.Next(0))
+	p.res.Handle(here, write)
+	p.res.Handle(here, p.req.Next(0)) // the answer is lost
+	var got roce.Packet
+	answer := p.res.Handle(here, write)
+	if _, err := got.Parse(answer[:len(answer)-roce.ICRCSize]); err != nil {
+		t.Fatal(err)
+	}
+	want := binary.LittleEndian.Uint64([]byte("12345678"))
+	if got.BTH.Opcode != roce.AtomicAcknowledge || got.BTH.PSN != 101 || uint64(got.AtomicAck) != want {
+		t.Errorf("answer %+v; want the result %#x of number 101", got, want)
+	}
+	if p.res.Stats().Adds != 1 {
+		t.Errorf("%+v; want one addition", p.res.Stats())
 	}
 }

@@ -1,14 +1,14 @@
 // Package rdma writes into another host's memory over RoCEv2, and implements the
-// other host where there is no RDMA NIC: a Requester sends WRITE, FETCH_ADD and SEND
-// on a reliable connection, a Responder checks and executes them and answers.
+// other host where there is no RDMA NIC: a Requester sends WRITE, FETCH_ADD, CMP_SWAP
+// and SEND on a reliable connection, a Responder checks and executes them and answers.
 // Both are state machines: packets in, packets out. Connection setup and
 // sockets are in ingest/rocev2; the translator decides what is
 // written where.
 //
 // Both work with the RoCE of the Linux kernel. A peer may
 // send from any port with any IPv4 identification, answers to the port that
-// RoCEv2 defines, and limits unanswered FETCH_ADDs. RDMA READ and compare-and-swap
-// are not supported: translators need neither.
+// RoCEv2 defines, and limits unanswered atomic operations. RDMA READ and messages of
+// several packets are not supported: translators need neither.
 // Origin: docs/papers.md#dta. Layout: docs/formats/roce.md.
 package rdma
 
@@ -38,7 +38,7 @@ type Connection struct {
 	Remote roce.QPN // queue pair of the other end
 	First  roce.PSN // of the requester's first packet
 	MTU    int      // payload of a packet, 256 to 4096 bytes; 0 is MTU
-	// Atomics is the number of FETCH_ADDs that may be unanswered: what the responder
+	// Atomics is the number of FETCH_ADDs and CMP_SWAPs that may be unanswered: what the responder
 	// keeps results for, in case that they are sent again. 0 is no limit.
 	Atomics int
 	// AnyIdentification accepts IPv4 packets with any identification, as the kernel

@@ -42,6 +42,17 @@ func (m bytesMemory) FetchAdd(off, delta uint64) (uint64, error) {
 	return was, nil
 }
 
+func (m bytesMemory) CompareSwap(off, compare, swap uint64) (uint64, error) {
+	if off%8 != 0 || off+8 > uint64(len(m)) {
+		panic(fmt.Sprintf("swap at %d of %d", off, len(m)))
+	}
+	was := binary.LittleEndian.Uint64(m[off:])
+	if was == compare {
+		binary.LittleEndian.PutUint64(m[off:], swap)
+	}
+	return was, nil
+}
+
 // pair is a connection.
 type pair struct {
 	res  *Responder
@@ -245,7 +256,7 @@ func TestRequesterFailsWithoutResponder(t *testing.T) {
 // TestEveryOperationOnce checks the guarantee of the connection on a path that
 // drops, duplicates and reorders in both directions: memory ends up as if each
 // operation had been executed once, in order, writes of several packets included,
-// and no more FETCH_ADDs were unanswered than the responder allows. Connections end
+// and no more atomic operations were unanswered than the responder allows. Connections end
 // at any time and are continued.
 func TestEveryOperationOnce(t *testing.T) {
 	const size, mtu = 2048, 256
@@ -313,11 +324,16 @@ func TestEveryOperationOnce(t *testing.T) {
 			}
 			for done < ops && p.req.WindowFree() > 0 && rapid.IntRange(0, 3).Draw(t, "more") > 0 {
 				at := uint64(rapid.IntRange(0, 7).Draw(t, "at")) * 8
-				switch rapid.IntRange(0, 4).Draw(t, "kind") {
-				case 0, 1:
+				switch rapid.IntRange(0, 5).Draw(t, "kind") {
+				case 0:
+					word := binary.LittleEndian.Uint64(want[at:])
+					compare := rapid.SampledFrom([]uint64{word, word + 1}).Draw(t, "compare")
+					p.req.CompareSwap(p.reg.Addr+at, p.reg.RKey, compare, compare^1)
+					want.CompareSwap(at, compare, compare^1)
+				case 1, 2:
 					p.req.FetchAdd(p.reg.Addr+at, p.reg.RKey, uint64(done+1))
 					want.FetchAdd(at, uint64(done+1))
-				case 2:
+				case 3:
 					p.req.Send([]byte(fmt.Sprint("message ", sends)))
 					sends++
 				default:
@@ -331,8 +347,8 @@ func TestEveryOperationOnce(t *testing.T) {
 				done++
 			}
 			for pkt := p.req.Next(now); pkt != nil; pkt = p.req.Next(now) {
-				if unanswered := addsIn(p.req); c.Atomics > 0 && unanswered > c.Atomics {
-					t.Fatalf("%d FETCH_ADDs are unanswered; want at most %d", unanswered, c.Atomics)
+				if unanswered := atomicsIn(p.req); c.Atomics > 0 && unanswered > c.Atomics {
+					t.Fatalf("%d atomic operations are unanswered; want at most %d", unanswered, c.Atomics)
 				}
 				fate := 9
 				if lossy {
@@ -367,23 +383,23 @@ func TestEveryOperationOnce(t *testing.T) {
 			t.Fatalf("memory\n%x\nwant\n%x", p.mem, want)
 		}
 		st, rs := p.req.Stats(), p.res.Stats()
-		if st.Acked != uint64(ops) || st.Lost != 0 || rs.Writes+rs.Adds+rs.Sends != uint64(ops) || messages != sends {
+		if st.Acked != uint64(ops) || st.Lost != 0 || rs.Writes+rs.Adds+rs.Swaps+rs.Sends != uint64(ops) || messages != sends {
 			t.Fatalf("requester %+v, responder %+v, %d messages; want %d operations, %d messages", st, rs, messages, ops, sends)
 		}
 		refused := uint64(0)
 		for _, n := range rs.Refused {
 			refused += n
 		}
-		if rs.Packets != rs.Writes+rs.Adds+rs.Sends+rs.Parts+refused {
+		if rs.Packets != rs.Writes+rs.Adds+rs.Swaps+rs.Sends+rs.Parts+refused {
 			t.Fatalf("counts do not add up: %+v", rs)
 		}
 	})
 }
 
-// addsIn counts the FETCH_ADDs among the packets sent.
-func addsIn(q *Requester) (n int) {
+// atomicsIn counts the atomic operations among the packets sent.
+func atomicsIn(q *Requester) (n int) {
 	for i := range q.sent {
-		if q.opcodeAt(i) == roce.FetchAdd {
+		if isAtomic(q.opcodeAt(i)) {
 			n++
 		}
 	}

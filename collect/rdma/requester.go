@@ -29,11 +29,12 @@ func DefaultRequesterConfig() RequesterConfig {
 }
 
 // RequesterStats account for one Requester, over all its connections.
-// Invariant: Writes + Adds + Sends = Acked + Lost + unacknowledged operations.
+// Invariant: Writes + Adds + Swaps + Sends = Acked + Lost + unacknowledged operations.
 type RequesterStats struct {
 	Connections  uint64 `json:"connections"`
 	Writes       uint64 `json:"writes"`
 	Adds         uint64 `json:"adds"`
+	Swaps        uint64 `json:"swaps"` // CMP_SWAPs, whether their word changed or not
 	Sends        uint64 `json:"sends"`
 	Packets      uint64 `json:"packets"` // sent, including retransmissions
 	Acked        uint64 `json:"acked"`
@@ -65,7 +66,7 @@ type Requester struct {
 	first    roce.PSN // oldest unacknowledged packet
 	count    int      // packets from first on
 	sent     int      // those that were sent
-	adds     int      // FETCH_ADDs among those
+	atomics  int      // atomic operations among those
 	ring     [][]byte // whole packets, at PSN modulo its length
 	scratch  []byte
 	since    model.Time // of the last progress
@@ -125,14 +126,14 @@ func (q *Requester) Connect(now model.Time, c Connection) error {
 // Disconnect ends the connection.
 func (q *Requester) Disconnect() {
 	q.stats.Lost += uint64(q.operations(q.count))
-	q.up, q.paused, q.count, q.sent, q.adds = false, false, 0, 0, 0
+	q.up, q.paused, q.count, q.sent, q.atomics = false, false, 0, 0, 0
 }
 
 // Pause ends the connection, and keeps its packets for Resume. More may be added as
 // long as the window has space.
 func (q *Requester) Pause() {
 	if q.up {
-		q.up, q.paused, q.sent, q.adds = false, true, 0, 0
+		q.up, q.paused, q.sent, q.atomics = false, true, 0, 0
 	}
 }
 
@@ -224,11 +225,11 @@ func (q *Requester) Next(now model.Time) []byte {
 	if !q.up || q.sent == q.count || now < q.notReady {
 		return nil
 	}
-	if q.opcodeAt(q.sent) == roce.FetchAdd {
-		if q.conn.Atomics > 0 && q.adds == q.conn.Atomics {
+	if isAtomic(q.opcodeAt(q.sent)) {
+		if q.conn.Atomics > 0 && q.atomics == q.conn.Atomics {
 			return nil // each is answered, so space follows
 		}
-		q.adds++
+		q.atomics++
 	}
 	if q.sent == 0 {
 		q.since = now
@@ -325,8 +326,8 @@ func (q *Requester) acknowledge(now model.Time, n int) {
 	}
 	q.stats.Acked += uint64(q.operations(n))
 	for i := range min(n, q.sent) {
-		if q.opcodeAt(i) == roce.FetchAdd {
-			q.adds--
+		if isAtomic(q.opcodeAt(i)) {
+			q.atomics--
 		}
 	}
 	q.first = q.first.Add(n)
@@ -350,7 +351,7 @@ func (q *Requester) retry(progress int, tries *int, limit int) bool {
 }
 
 // sendAgain begins again with the oldest packet.
-func (q *Requester) sendAgain(now model.Time) { q.since, q.sent, q.adds = now, 0, 0 }
+func (q *Requester) sendAgain(now model.Time) { q.since, q.sent, q.atomics = now, 0, 0 }
 
 // Tick retransmits from the oldest packet after the timeout, and fails the
 // connection after the last retry.

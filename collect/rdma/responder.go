@@ -14,15 +14,19 @@ type Memory interface {
 	Write(off uint64, b []byte) error
 	// FetchAdd adds to the aligned word at byte off and returns its previous value.
 	FetchAdd(off, delta uint64) (uint64, error)
+	// CompareSwap stores swap in the aligned word at byte off if it holds compare, and
+	// returns its previous value.
+	CompareSwap(off, compare, swap uint64) (uint64, error)
 	Size() int64
 }
 
 // ResponderStats account for every packet.
-// Invariant: Packets = Writes + Adds + Sends + Parts + all of Refused.
+// Invariant: Packets = Writes + Adds + Swaps + Sends + Parts + all of Refused.
 type ResponderStats struct {
 	Packets uint64           `json:"packets"`
 	Writes  uint64           `json:"writes"`
 	Adds    uint64           `json:"adds"`
+	Swaps   uint64           `json:"swaps"` // CMP_SWAPs, whether their word changed or not
 	Sends   uint64           `json:"sends"` // messages for the program
 	Parts   uint64           `json:"parts"` // packets of a write that is not complete with them
 	Bytes   uint64           `json:"bytes"` // written
@@ -57,6 +61,9 @@ type queuePair struct {
 	// Results of the latest atomic operations, for retransmitted requests.
 	results [MaxAtomics]atomicResult
 	next    int
+	// endsAtomic is whether the latest operation was atomic: its number alone does not say so,
+	// because numbers wrap and results stay.
+	endsAtomic bool
 }
 
 // pendingWrite is the rest of a write of several packets.
@@ -65,17 +72,6 @@ type pendingWrite struct {
 	off uint64
 	n   uint64
 }
-
-type atomicResult struct {
-	psn   roce.PSN
-	valid bool
-	was   uint64
-}
-
-// MaxAtomics is the number of results that a queue pair keeps: the number of
-// outstanding atomic operations of common NICs. A peer that needs the results, as
-// Weft does not, may have as many unanswered.
-const MaxAtomics = 16
 
 // Responder executes requests on registered memory. It is for one goroutine,
 // and allocates nothing but for connections.
@@ -265,11 +261,12 @@ func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 	}
 	q.expected = q.expected.Add(1)
 	q.nakked = false
+	q.endsAtomic = isAtomic(p.BTH.Opcode)
 	if q.rest.mem == nil { // the packet ended its message
 		q.done = (q.done + 1) & (1<<24 - 1)
 	}
 	switch op := p.BTH.Opcode; {
-	case op == roce.FetchAdd:
+	case isAtomic(op):
 		return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: nak, MSN: q.done}, &was)
 	case (op == roce.WriteOnlyImm || op == roce.WriteLastImm) && r.notify != nil:
 		r.notify(p.Imm)
@@ -286,8 +283,8 @@ func (r *Responder) perform(q *queuePair, p *roce.Packet) (why Refusal, nak roce
 	ok := false
 	pending := q.rest.mem != nil
 	switch op := p.BTH.Opcode; {
-	case op == roce.FetchAdd && !pending:
-		if was, why, ok = r.fetchAdd(p); ok {
+	case isAtomic(op) && !pending:
+		if was, why, ok = r.atomic(p); ok {
 			q.results[q.next] = atomicResult{p.BTH.PSN, true, was}
 			q.next = (q.next + 1) % MaxAtomics
 		}
@@ -315,15 +312,19 @@ func (r *Responder) perform(q *queuePair, p *roce.Packet) (why Refusal, nak roce
 func (r *Responder) answerDuplicate(q *queuePair, p *roce.Packet) []byte {
 	r.stats.Refused[DuplicatePSN]++
 	ack := roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}
-	if p.BTH.Opcode != roce.FetchAdd {
-		return r.answer(q, q.expected.Add(-1), ack, nil)
-	}
-	for i := range q.results {
-		if x := &q.results[i]; x.valid && x.psn == p.BTH.PSN {
-			return r.answer(q, p.BTH.PSN, ack, &x.was)
+	if isAtomic(p.BTH.Opcode) {
+		if was := q.result(p.BTH.PSN); was != nil {
+			return r.answer(q, p.BTH.PSN, ack, was)
 		}
+		return nil
 	}
-	return nil
+	// All that was executed is acknowledged. If that ends with an atomic operation, its result
+	// belongs to the answer: a peer that waits for it would take its buffer for the result.
+	var was *uint64
+	if q.endsAtomic {
+		was = q.result(q.expected.Add(-1))
+	}
+	return r.answer(q, q.expected.Add(-1), ack, was)
 }
 
 // failQueuePair refuses a packet with a fatal NAK: as in a NIC, the queue pair
@@ -391,25 +392,6 @@ func (r *Responder) store(q *queuePair, w pendingWrite, data []byte) (Refusal, b
 		r.stats.Writes++
 	}
 	return 0, true
-}
-
-func (r *Responder) fetchAdd(p *roce.Packet) (was uint64, why Refusal, ok bool) {
-	if len(p.Payload) != 0 {
-		return 0, BadLength, false
-	}
-	m, off, why, ok := r.locate(p.Atomic.VA, p.Atomic.RKey, 8)
-	if !ok {
-		return 0, why, false
-	}
-	if p.Atomic.VA%8 != 0 {
-		return 0, Misaligned, false
-	}
-	was, err := m.FetchAdd(off, p.Atomic.SwapAdd)
-	if err != nil {
-		return 0, OutOfBounds, false
-	}
-	r.stats.Adds++
-	return was, 0, true
 }
 
 // answer makes an acknowledgement, with the result of an atomic operation if

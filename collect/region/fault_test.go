@@ -24,16 +24,17 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 			w := r.Words()[size/8-8:]
 			region.StoreLine((*[8]uint64)(w), new([64]byte), &w[0])
 		},
-		"copy":      func(r *region.Region) { _ = r.Write(size-4096, make([]byte, 4096)) },
-		"bytes":     func(r *region.Region) { _ = r.Write(size-3, []byte{1, 2, 3}) },
-		"aligned":   func(r *region.Region) { region.PutAligned(r.Words(), size-32, make([]byte, 32)) },
-		"read":      func(r *region.Region) { _ = r.Read(size-4096, make([]byte, 4096)) },
-		"fetch add": func(r *region.Region) { _, _ = r.FetchAdd(size-8, 1) },
-		"counts":    func(r *region.Region) { r.WriterCounters(0).CountWrites(1) },
-		"sums":      func(r *region.Region) { r.Counts() },
-		"reset":     func(r *region.Region) { r.Reset() },
-		"snapshot":  func(r *region.Region) { _ = r.Snapshot(io.Discard) },
-		"restore":   func(r *region.Region) { _ = r.Restore(bytes.NewReader(nil)); r.Reset() },
+		"copy":         func(r *region.Region) { _ = r.Write(size-4096, make([]byte, 4096)) },
+		"bytes":        func(r *region.Region) { _ = r.Write(size-3, []byte{1, 2, 3}) },
+		"aligned":      func(r *region.Region) { region.PutAligned(r.Words(), size-32, make([]byte, 32)) },
+		"read":         func(r *region.Region) { _ = r.Read(size-4096, make([]byte, 4096)) },
+		"fetch add":    func(r *region.Region) { _, _ = r.FetchAdd(size-8, 1) },
+		"compare swap": func(r *region.Region) { _, _ = r.CompareSwap(size-8, 0, 1) },
+		"counts":       func(r *region.Region) { r.WriterCounters(0).CountWrites(1) },
+		"sums":         func(r *region.Region) { r.Counts() },
+		"reset":        func(r *region.Region) { r.Reset() },
+		"snapshot":     func(r *region.Region) { _ = r.Snapshot(io.Discard) },
+		"restore":      func(r *region.Region) { _ = r.Restore(bytes.NewReader(nil)); r.Reset() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "memory.weft")

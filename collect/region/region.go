@@ -189,3 +189,21 @@ func (r *Region) FetchAdd(off, delta uint64) (uint64, error) {
 	}
 	return atomic.AddUint64(&r.words[off/8], delta) - delta, nil
 }
+
+// CompareSwap stores swap in the word at byte off if it holds compare, and returns its
+// previous value, as RDMA's compare-and-swap does.
+func (r *Region) CompareSwap(off, compare, swap uint64) (uint64, error) {
+	if off%8 != 0 {
+		return 0, ErrAlign
+	}
+	if off/8 >= uint64(len(r.words)) {
+		return 0, ErrBounds
+	}
+	word := &r.words[off/8]
+	for {
+		// The word may change between the two, so what is returned is what was compared.
+		if was := atomic.LoadUint64(word); was != compare || atomic.CompareAndSwapUint64(word, compare, swap) {
+			return was, nil
+		}
+	}
+}

@@ -35,7 +35,7 @@ func open(t interface {
 	return r
 }
 
-// TestWriteEqualsCopy compares Write, Read and FetchAdd with a plain slice.
+// TestWriteEqualsCopy compares Write, Read, FetchAdd and CompareSwap with a plain slice.
 func TestWriteEqualsCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := open(t, config(""))
@@ -43,24 +43,39 @@ func TestWriteEqualsCopy(t *testing.T) {
 		reference := make([]byte, r.Size())
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			off := rapid.Uint64Range(0, 520).Draw(t, "off")
-			if rapid.Bool().Draw(t, "add") {
-				delta := rapid.Uint64().Draw(t, "delta")
-				old, err := r.FetchAdd(off, delta)
+			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind < 2 {
+				operand := rapid.Uint64().Draw(t, "operand")
+				was, becomes := uint64(0), operand
+				if off%8 == 0 && off < 512 {
+					was = binary.LittleEndian.Uint64(reference[off:])
+				}
+				var old uint64
+				var err error
+				if kind == 0 {
+					becomes += was
+					old, err = r.FetchAdd(off, operand)
+				} else {
+					compare := rapid.SampledFrom([]uint64{was, was ^ 1}).Draw(t, "compare")
+					if compare != was {
+						becomes = was
+					}
+					old, err = r.CompareSwap(off, compare, operand)
+				}
+				name := []string{"FetchAdd", "CompareSwap"}[kind]
 				switch {
 				case off%8 != 0:
 					if err != ErrAlign {
-						t.Fatalf("FetchAdd(%d) = %v; want ErrAlign", off, err)
+						t.Fatalf("%s(%d) = %v; want ErrAlign", name, off, err)
 					}
 				case off >= 512:
 					if err != ErrBounds {
-						t.Fatalf("FetchAdd(%d) = %v; want ErrBounds", off, err)
+						t.Fatalf("%s(%d) = %v; want ErrBounds", name, off, err)
 					}
 				default:
-					want := binary.LittleEndian.Uint64(reference[off:])
-					if old != want || err != nil {
-						t.Fatalf("FetchAdd(%d) = %d, %v; want %d", off, old, err, want)
+					if old != was || err != nil {
+						t.Fatalf("%s(%d) = %d, %v; want %d", name, off, old, err, was)
 					}
-					binary.LittleEndian.PutUint64(reference[off:], want+delta)
+					binary.LittleEndian.PutUint64(reference[off:], becomes)
 				}
 				continue
 			}

@@ -33,17 +33,30 @@ type ifreq struct {
 
 // readDriver reads the counters of ethtool -S that have a known meaning.
 func readDriver(in *evidence.Interface) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
+	var names []string
+	var values []uint64
+	err := withSocket(func(fd int) (err error) {
+		names, values, err = driverCounters(fd, in.Name)
 		return err
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
+		return errNoDriverCounters
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written to it
-	names, values, err := driverCounters(fd, in.Name)
 	if err != nil {
 		return err
 	}
 	in.Driver = byMeaning(names, values)
 	return nil
+}
+
+// withSocket calls ask with a socket that requests are made on.
+func withSocket(ask func(fd int) error) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
+	return ask(fd)
 }
 
 // byMeaning adds up counters with a known meaning: such as those of every priority.
@@ -103,11 +116,8 @@ func ethtool(fd int, name string, buf []byte) error {
 	copy(r.name[:unix.IFNAMSIZ-1], name)
 	r.data = unsafe.Pointer(&buf[0])
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&r)))
-	switch errno {
-	case 0:
-		return nil
-	case unix.EOPNOTSUPP, unix.ENODEV:
-		return errNoDriverCounters
+	if errno != 0 {
+		return fmt.Errorf("ethtool: %w", errno)
 	}
-	return fmt.Errorf("ethtool: %w", errno)
+	return nil
 }

@@ -69,6 +69,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 		bytes += st.RoCE.Socket.Bytes
 		counter(operationsDesc, st.RoCE.Responder.Writes, "write")
 		counter(operationsDesc, st.RoCE.Responder.Adds, "fetch-add")
+		counter(operationsDesc, st.RoCE.Responder.Swaps, "compare-swap")
 		gauge(peersDesc, float64(st.RoCE.Peers))
 	}
 	for i, l := range st.Links {

@@ -134,6 +134,15 @@ func (c countingMemory) Write(off uint64, b []byte) error {
 	return nil
 }
 
+// CompareSwap counts a word that changed as a write.
+func (c countingMemory) CompareSwap(off, compare, swap uint64) (uint64, error) {
+	was, err := c.Region.CompareSwap(off, compare, swap)
+	if err == nil && was == compare {
+		c.cell.CountWrites(1)
+	}
+	return was, err
+}
+
 func (c countingMemory) FetchAdd(off, delta uint64) (uint64, error) {
 	was, err := c.Region.FetchAdd(off, delta)
 	if err == nil {

@@ -35,10 +35,15 @@ type network struct {
 	fromHost, toHost int // percent of packets that are lost
 }
 
-var networks = []network{
-	{"IPv4", "10.8.0.1", "10.8.0.2", 0, 0},
-	{"IPv6", "fd08::1", "fd08::2", 0, 0},
-	{"IPv4 with loss", "10.8.0.1", "10.8.0.2", 10, 10},
+var (
+	overIPv4 = network{"IPv4", "10.8.0.1", "10.8.0.2", 0, 0}
+	overIPv6 = network{"IPv6", "fd08::1", "fd08::2", 0, 0}
+	networks = []network{overIPv4, overIPv6, overIPv4.losing("IPv4 with loss", 10, 10)}
+)
+
+func (n network) losing(name string, fromHost, toHost int) network {
+	n.name, n.fromHost, n.toHost = name, fromHost, toHost
+	return n
 }
 
 // onHost is a command in the first network namespace.
@@ -103,9 +108,10 @@ func dialRxe(t *testing.T, n network, port int, cmc *CMClientConfig) *Client {
 }
 
 // TestRxeTakesOperations executes 1000 operations of every kind in the memory of a
-// verbs program: each once and in order.
+// verbs program: each once and in order. The program answers every message, so the kernel
+// sends as many.
 func TestRxeTakesOperations(t *testing.T) {
-	const each = 1000
+	const each, kinds = 1000, 6
 	for i, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
 			n.lose(t)
@@ -121,18 +127,18 @@ func TestRxeTakesOperations(t *testing.T) {
 			stop := run(t, c.Run)
 			r := rand.New(rand.NewPCG(1, uint64(i)))
 			want, received := make([]byte, size), ""
-			for op := range 5 * each {
+			for op := range kinds * each {
 				await(t, "space in the window", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return q.WindowFree() > 8 })
 				c.mu.Lock()
 				data := make([]byte, 1+r.IntN(64))
-				if op%5 == 1 {
+				if op%kinds == 1 {
 					data = make([]byte, rdma.MTU+1+r.IntN(4*rdma.MTU)) // several packets
 				}
 				for i := range data {
 					data[i] = byte(r.Uint32())
 				}
 				off := uint64(r.IntN(size - len(data)))
-				switch op % 5 {
+				switch op % kinds {
 				case 0, 1:
 					q.Write(at.Addr+off, at.RKey, data)
 					copy(want[off:], data)
@@ -144,18 +150,30 @@ func TestRxeTakesOperations(t *testing.T) {
 					off &^= 7
 					q.FetchAdd(at.Addr+off, at.RKey, uint64(op)<<30)
 					binary.LittleEndian.PutUint64(want[off:], binary.LittleEndian.Uint64(want[off:])+uint64(op)<<30)
-				case 4:
+				case 4: // every other one finds another value, and changes nothing
+					off &^= 7
+					was, swap := binary.LittleEndian.Uint64(want[off:]), r.Uint64()
+					q.CompareSwap(at.Addr+off, at.RKey, was+uint64(op/kinds%2), swap)
+					if op/kinds%2 == 0 {
+						binary.LittleEndian.PutUint64(want[off:], swap)
+					}
+				case 5:
 					q.Send(fmt.Appendf(nil, "number %d", op))
 					received += fmt.Sprintf("message number %d\n", op)
 				}
 				c.sendPending(model.TimeOf(time.Now()))
 				c.mu.Unlock()
 			}
-			await(t, "acknowledgements", func() bool { _, st := c.Stats(); return st.Requester.Acked == 5*each })
+			await(t, "acknowledgements", func() bool { _, st := c.Stats(); return st.Requester.Acked == kinds*each })
+			answers := func() rdma.ResponderStats { c.mu.Lock(); defer c.mu.Unlock(); return c.cm.responder.Stats() }
+			await(t, "answers", func() bool { return answers().Sends >= 1+each })
 			_, st := c.Stats()
 			stop()
 			wait()
-			t.Logf("%+v", st.Requester)
+			t.Logf("%+v, answers %+v", st.Requester, answers())
+			if n := answers().Sends; n != 1+each {
+				t.Errorf("%d messages of the kernel were executed; want one of its memory and %d answers", n, each)
+			}
 			if st.Requester.Lost != 0 || st.Requester.Connections != 1 || st.Requester.Unexpected != 0 {
 				t.Errorf("%+v; want one connection, nothing lost, no unexpected answer", st.Requester)
 			}
@@ -169,16 +187,15 @@ func TestRxeTakesOperations(t *testing.T) {
 	}
 }
 
-// TestRxeWrites has a verbs program execute operations of every kind in Weft's
-// memory. Answers are lost as often as requests, but a kernel that retries 7 times
-// only must not fail by chance: most are lost one way.
+// TestRxeWrites has a verbs program execute 1000 operations of every kind in Weft's
+// memory. A kernel that retries 7 times only must not fail by chance, so with loss most
+// are lost one way: of requests, which were not executed, and of answers, which were.
 func TestRxeWrites(t *testing.T) {
-	for i, n := range networks {
+	const each = 1000
+	for i, n := range []network{
+		overIPv4, overIPv6, overIPv4.losing("IPv4 with loss of requests", 10, 2), overIPv4.losing("IPv4 with loss of answers", 2, 10),
+	} {
 		t.Run(n.name, func(t *testing.T) {
-			each := 1000
-			if n.toHost > 0 {
-				n.fromHost, each = 2, 300
-			}
 			n.lose(t)
 			m := memory(t)
 			var immediate []uint32
@@ -194,11 +211,11 @@ func TestRxeWrites(t *testing.T) {
 			}
 			st := s.Stats()
 			t.Logf("%+v %+v", st.Responder, st.CM)
-			if st.Responder.Writes != uint64(2*each) || st.Responder.Adds != uint64(each) || st.Responder.Refused[rdma.BadICRC] != 0 {
-				t.Errorf("%+v; want %d writes and %d additions", st.Responder, 2*each, each)
+			if r := st.Responder; r.Writes != 3*each || r.Adds != each || r.Swaps != each || r.Refused[rdma.BadICRC] != 0 {
+				t.Errorf("%+v; want %d writes, and %d additions and swaps", r, 3*each, each)
 			}
 			for k, v := range immediate {
-				if want := uint32(3*k + 1); v != want {
+				if want := uint32(5*k + 2); v != want {
 					t.Fatalf("immediate data %d is %d; want %d", k, v, want)
 				}
 			}

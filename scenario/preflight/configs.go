@@ -78,14 +78,14 @@ func readLimited(path string) ([]byte, error) {
 
 // configSeverities are the severities of configdb's mismatches.
 var configSeverities = map[string]Severity{
-	configdb.MTU: Fault, configdb.Speed: Fault, configdb.PFC: Fault, configdb.NoBuffer: Fault, configdb.DSCP: Fault,
+	configdb.MTU: Fault, configdb.RDMAMTU: Warning, configdb.Speed: Fault, configdb.PFC: Fault, configdb.NoBuffer: Fault, configdb.DSCP: Fault,
 	configdb.Headroom: Fault, configdb.ECN: Warning, configdb.Missing: Note,
 }
 
-// checkConfigs compares the configurations of switches with each other and, where a
+// checkConfigs compares the configurations of switches and the settings of hosts with each other and, where a
 // scenario says what the fabric is meant to have, with its settings.
 func (c *checker) checkConfigs(context.Context) error {
-	if len(c.opts.ConfigDB) == 0 {
+	if len(c.opts.ConfigDB) == 0 && len(c.opts.Hosts) == 0 {
 		return nil
 	}
 	want := configdb.Settings{Headroom: mmu.HeadroomFor}
@@ -102,7 +102,7 @@ func (c *checker) checkConfigs(context.Context) error {
 			}
 		}
 	}
-	for _, m := range configdb.Compare(c.fabric, c.opts.ConfigDB, want) {
+	for _, m := range configdb.Compare(c.fabric, c.opts.ConfigDB, c.opts.Hosts, want) {
 		c.add(Finding{Rule: m.Rule, Severity: configSeverities[m.Rule], Text: m.Text, Places: m.Places, Mend: m.Mend})
 	}
 	return nil

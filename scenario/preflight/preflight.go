@@ -11,6 +11,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weft-telemetry/weft/inhost/settings"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/preflight/configdb"
@@ -44,13 +45,14 @@ var rules = []Rule{
 	{"ecn-above-pfc", "ECN marks only after PFC has paused the sender"},
 	{"polarization", "ECMP leaves ports of equal cost unused"},
 	{"collision", "Queue pairs of a job share links that ECMP could spread them over"},
-	{configdb.MTU, "MTU differs between two ends of a link, or is below the fabric's frames"},
+	{configdb.MTU, "MTU differs between two switches, is higher on a host than on its switch, or below the fabric's frames"},
+	{configdb.RDMAMTU, "MTU of a host makes RDMA packets smaller than the switch's port takes"},
 	{configdb.Speed, "Speed of a port differs from the fabric's link"},
 	{configdb.PFC, "PFC priorities differ between two ends of a link, or from the fabric's"},
 	{configdb.NoBuffer, "PFC is on for a priority group without headroom"},
-	{configdb.DSCP, "DSCP maps differ between switches"},
-	{configdb.ECN, "ECN thresholds differ between switches, or from the fabric's"},
-	{configdb.Missing, "A switch or port without a configuration"},
+	{configdb.DSCP, "DSCP maps differ between switches, or from a host's priorities"},
+	{configdb.ECN, "ECN thresholds differ between switches or from the fabric's, or a host does not react to marks"},
+	{configdb.Missing, "A switch, port or host without a configuration, or a setting that a driver does not answer"},
 	{string(topo.Isolated), "Nodes without links"},
 	{string(topo.Partitioned), "The fabric is in several parts"},
 	{string(topo.Unreachable), "Hosts without a route to others"},
@@ -100,6 +102,8 @@ type Options struct {
 
 	// ConfigDB holds the configurations of switches; nil: none are compared.
 	ConfigDB map[model.NodeID]*configdb.Config
+	// Hosts holds the settings of hosts; nil: none are compared.
+	Hosts map[model.NodeID]*settings.Host
 }
 
 // checker is a check in progress.

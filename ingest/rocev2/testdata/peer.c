@@ -4,8 +4,9 @@
 //	peer write ADDRESS PORT FILE COUNT SOURCE           a peer that writes memory
 //
 // collect accepts one connection by RDMA_CM, sends address, length and R_Key of each
-// memory, and at the end of the connection writes the memories to FILE.0, FILE.1 and
-// so on, and the messages and immediate data that it received to FILE.received.
+// memory, answers every message with the first of these again, and at the end of the
+// connection writes the memories to FILE.0, FILE.1 and so on, and the messages and
+// immediate data that it received to FILE.received.
 // write connects, receives a region, executes COUNT operations of each kind
 // with every answer checked, and writes what the region should hold to FILE.
 #include <arpa/inet.h>
@@ -20,6 +21,7 @@
 
 #define CHECK(x) do { if (!(x)) { fprintf(stderr, "peer: line %d: %s: ", __LINE__, #x); perror(""); exit(1); } } while (0)
 #define RECEIVES 512
+#define SENDS 64
 #define MESSAGE 64
 
 static struct rdma_event_channel *events;
@@ -47,7 +49,7 @@ static struct sockaddr_storage address(const char *host, const char *port) {
 
 static void make_qp(struct rdma_cm_id *id) {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
+		.cap = {.max_send_wr = SENDS, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
 	CHECK((pd = ibv_alloc_pd(id->verbs)));
 	CHECK((cq = ibv_create_cq(id->verbs, 2 * RECEIVES, NULL, NULL, 0)));
 	attr.send_cq = attr.recv_cq = cq;
@@ -76,6 +78,12 @@ static void save(const char *name, const void *data, size_t size) {
 
 struct region { uint64_t address; uint32_t length, key; } __attribute__((packed));
 
+static void describe(struct rdma_cm_id *id, struct ibv_mr *outbox, int i) {
+	struct ibv_sge sge = {(uintptr_t)outbox->addr + i * sizeof(struct region), sizeof(struct region), outbox->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1}, *bad;
+	CHECK(ibv_post_send(id->qp, &wr, &bad) == 0);
+}
+
 static int collect(const char *host, const char *port, const char *file, int n, char **sizes) {
 	struct rdma_cm_id *listener, *id;
 	struct sockaddr_storage a = address(host, port);
@@ -88,6 +96,7 @@ static int collect(const char *host, const char *port, const char *file, int n, 
 	rdma_ack_cm_event(e);
 	make_qp(id);
 	struct ibv_mr *inbox = memory(RECEIVES * MESSAGE), *outbox = memory(4096), *mrs[16];
+	int answers = 0, unsent = 0; // to messages: due, and posted without a completion
 	for (int i = 0; i < RECEIVES; i++)
 		receive(id, inbox, i);
 	struct rdma_conn_param param = {.responder_resources = 4, .initiator_depth = 1, .rnr_retry_count = 7};
@@ -95,11 +104,9 @@ static int collect(const char *host, const char *port, const char *file, int n, 
 	rdma_ack_cm_event(await_event(RDMA_CM_EVENT_ESTABLISHED));
 	for (int i = 0; i < n; i++) {
 		mrs[i] = memory(strtoul(sizes[i], NULL, 10));
-		struct region *r = (struct region *)outbox->addr + i;
-		*r = (struct region){(uintptr_t)mrs[i]->addr, mrs[i]->length, mrs[i]->rkey};
-		struct ibv_sge sge = {(uintptr_t)r, sizeof *r, outbox->lkey};
-		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad;
-		CHECK(ibv_post_send(id->qp, &wr, &bad) == 0);
+		((struct region *)outbox->addr)[i] = (struct region){(uintptr_t)mrs[i]->addr, mrs[i]->length, mrs[i]->rkey};
+		describe(id, outbox, i);
+		unsent++;
 	}
 	// Receives are taken and posted again until the peer ends the connection.
 	char name[512];
@@ -117,12 +124,20 @@ static int collect(const char *host, const char *port, const char *file, int n, 
 				fprintf(stderr, "peer: %s\n", ibv_wc_status_str(wc.status));
 				return 1;
 			}
-			if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+			if (wc.opcode == IBV_WC_SEND) {
+				unsent--;
+				continue;
+			}
+			if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
 				fprintf(received, "immediate %u\n", ntohl(wc.imm_data));
-			else
+			} else {
 				fprintf(received, "message %.*s\n", (int)wc.byte_len, (char *)inbox->addr + wc.wr_id * MESSAGE);
+				answers++;
+			}
 			receive(id, inbox, wc.wr_id);
 		}
+		for (; answers > 0 && unsent < SENDS; answers--, unsent++)
+			describe(id, outbox, 0);
 		FD_ZERO(&set);
 		FD_SET(events->fd, &set);
 		if (select(events->fd + 1, &set, NULL, NULL, &wait) > 0) {
@@ -139,17 +154,29 @@ static int collect(const char *host, const char *port, const char *file, int n, 
 	return 0;
 }
 
-static void complete(struct rdma_cm_id *id, struct ibv_send_wr *wr) {
-	struct ibv_send_wr *bad;
+// Kinds of operations: WRITE of one packet, of several, with immediate, FETCH_ADD, CMP_SWAP.
+#define KINDS 5
+// Operations that are posted at once, each with memory of its own.
+#define BATCH 16
+#define SLOT 8192
+
+// complete waits for the operations that were posted. Each atomic one has fetched what the
+// word held when its turn came.
+static void complete(int posted, const struct ibv_mr *data, const uint64_t *was, const int *atomic) {
 	struct ibv_wc wc;
-	wr->send_flags = IBV_SEND_SIGNALED;
-	CHECK(ibv_post_send(id->qp, wr, &bad) == 0);
-	while (ibv_poll_cq(cq, 1, &wc) == 0)
-		sched_yield();
-	if (wc.status != IBV_WC_SUCCESS) {
-		fprintf(stderr, "peer: operation %lu: %s\n", (unsigned long)wr->wr_id, ibv_wc_status_str(wc.status));
-		exit(1);
+	for (int done = 0; done < posted;) {
+		if (ibv_poll_cq(cq, 1, &wc) == 0) {
+			sched_yield();
+			continue;
+		}
+		if (wc.status != IBV_WC_SUCCESS) {
+			fprintf(stderr, "peer: operation %lu: %s\n", (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
+			exit(1);
+		}
+		done++;
 	}
+	for (int i = 0; i < posted; i++)
+		CHECK(!atomic[i] || memcmp((char *)data->addr + i * SLOT, &was[i], 8) == 0);
 }
 
 static int writer(const char *host, const char *port, const char *file, int count, const char *source) {
@@ -163,7 +190,7 @@ static int writer(const char *host, const char *port, const char *file, int coun
 	uint8_t timeout = 14; // of answers: 4.096 µs × 2^14; the default is 2 s
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout) == 0);
 	make_qp(id);
-	struct ibv_mr *inbox = memory(MESSAGE), *data = memory(1 << 16), *old = memory(8);
+	struct ibv_mr *inbox = memory(MESSAGE), *data = memory(BATCH * SLOT);
 	receive(id, inbox, 0);
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 8, .retry_count = 7, .rnr_retry_count = 7};
 	CHECK(rdma_connect(id, &param) == 0);
@@ -180,34 +207,45 @@ static int writer(const char *host, const char *port, const char *file, int coun
 	uint8_t *want = calloc(1, at.length);
 	CHECK(want);
 	srand(7);
-	for (int i = 0; i < 3 * count; i++) {
-		struct ibv_sge sge = {(uintptr_t)data->addr, 0, data->lkey};
-		struct ibv_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
-		if (i % 3 == 2) {
-			uint64_t off = rand() % (at.length / 8) * 8, add = rand(), was, now;
-			sge = (struct ibv_sge){(uintptr_t)old->addr, 8, old->lkey};
-			wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	uint64_t was[BATCH];
+	int atomic[BATCH], posted = 0;
+	for (int i = 0; i < KINDS * count; i++) {
+		uint8_t *slot = (uint8_t *)data->addr + posted * SLOT;
+		struct ibv_sge sge = {(uintptr_t)slot, 8, data->lkey};
+		struct ibv_send_wr wr = {.wr_id = i, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1}, *bad;
+		atomic[posted] = i % KINDS >= 3;
+		if (atomic[posted]) {
+			uint64_t off = rand() % (at.length / 8) * 8, now;
+			memcpy(&was[posted], want + off, 8);
 			wr.wr.atomic.remote_addr = at.address + off;
 			wr.wr.atomic.rkey = at.key;
-			wr.wr.atomic.compare_add = add;
-			complete(id, &wr);
-			memcpy(&was, want + off, 8);
-			CHECK(memcmp(old->addr, &was, 8) == 0);
-			now = was + add;
+			if (i % KINDS == 3) {
+				wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+				wr.wr.atomic.compare_add = rand();
+				now = was[posted] + wr.wr.atomic.compare_add;
+			} else { // every other one finds another value, and changes nothing
+				wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+				wr.wr.atomic.compare_add = was[posted] + i % 2;
+				wr.wr.atomic.swap = rand();
+				now = i % 2 ? was[posted] : wr.wr.atomic.swap;
+			}
 			memcpy(want + off, &now, 8);
-			continue;
+		} else {
+			sge.length = i % KINDS == 1 ? 1025 + rand() % 4000 : 1 + rand() % 64;
+			uint64_t off = rand() % (at.length - sge.length);
+			for (uint32_t b = 0; b < sge.length; b++)
+				slot[b] = rand();
+			memcpy(want + off, slot, sge.length);
+			wr.opcode = i % KINDS == 2 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+			wr.imm_data = htonl(i);
+			wr.wr.rdma.remote_addr = at.address + off;
+			wr.wr.rdma.rkey = at.key;
 		}
-		uint32_t size = i % 2 ? 1 + rand() % 64 : 1 + rand() % 5000;
-		uint64_t off = rand() % (at.length - size);
-		for (uint32_t b = 0; b < size; b++)
-			((uint8_t *)data->addr)[b] = rand();
-		memcpy(want + off, data->addr, size);
-		sge.length = size;
-		wr.opcode = i % 3 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-		wr.imm_data = htonl(i);
-		wr.wr.rdma.remote_addr = at.address + off;
-		wr.wr.rdma.rkey = at.key;
-		complete(id, &wr);
+		CHECK(ibv_post_send(id->qp, &wr, &bad) == 0);
+		if (++posted == BATCH || i == KINDS * count - 1) {
+			complete(posted, data, was, atomic);
+			posted = 0;
+		}
 	}
 	save(file, want, at.length);
 	CHECK(rdma_disconnect(id) == 0);

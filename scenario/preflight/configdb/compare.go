@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/inhost/settings"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -15,6 +16,7 @@ import (
 // Rules of mismatches.
 const (
 	MTU      = "mtu-mismatch"
+	RDMAMTU  = "rdma-mtu"
 	Speed    = "speed-mismatch"
 	PFC      = "pfc-mismatch"
 	DSCP     = "dscp-mismatch"
@@ -24,8 +26,8 @@ const (
 	Missing  = "no-configuration"
 )
 
-// Mismatch is a setting of a switch that disagrees with another switch, or with the
-// fabric.
+// Mismatch is a setting of a switch or a host that disagrees with the other end of a link, or
+// with the fabric.
 type Mismatch struct {
 	Rule   string
 	Places []string
@@ -42,11 +44,14 @@ type Settings struct {
 	Headroom func(rate model.Rate, delay time.Duration, frame model.Bytes) model.Bytes
 }
 
-// Compare compares the configurations of switches, by node, with each other over
-// the fabric's links and with the settings.
-func Compare(f *topo.Fabric, configs map[model.NodeID]*Config, want Settings) []Mismatch {
-	c := &comparison{f: f, configs: configs, want: want}
-	c.findMissing()
+// Compare compares the configurations of switches and the settings of hosts, by node, with each
+// other over the fabric's links and with the settings that it is meant to have. Hosts may be
+// compared without any switch.
+func Compare(f *topo.Fabric, configs map[model.NodeID]*Config, hosts map[model.NodeID]*settings.Host, want Settings) []Mismatch {
+	c := &comparison{f: f, configs: configs, hosts: hosts, want: want}
+	if len(configs) > 0 {
+		c.findMissing()
+	}
 	c.compareDSCP()
 	for _, l := range f.Links() {
 		c.compareEnds(l.A, l.B)
@@ -57,6 +62,7 @@ func Compare(f *topo.Fabric, configs map[model.NodeID]*Config, want Settings) []
 		}
 	}
 	c.compareECN()
+	c.compareHosts()
 	return joinByMend(c.found)
 }
 
@@ -87,6 +93,7 @@ func joinByMend(all []Mismatch) (out []Mismatch) {
 type comparison struct {
 	f       *topo.Fabric
 	configs map[model.NodeID]*Config
+	hosts   map[model.NodeID]*settings.Host
 	want    Settings
 	found   []Mismatch
 }
@@ -323,9 +330,8 @@ func (c *comparison) compareMarking(at model.Port, queue int, m Marking) {
 }
 
 func (c *comparison) addECN(at model.Port, queue int, have, want Marking, where string) {
-	link := c.f.Port(at)
 	p := c.port(at)
-	mend := c.on(at, "assign a WRED profile with ECN to queue %d: sonic-db-cli CONFIG_DB HSET \"QUEUE|%s|%d\" wred_profile PROFILE", queue, link.Name, queue)
+	mend := c.assignMarking(at, queue)
 	if m := p.ECN[queue]; m != nil {
 		mend = c.on(at, "config ecn -profile %s -gmin %d -gmax %d", m.Profile, want.Kmin, want.Kmax)
 		if want.ECN != m.ECN {
@@ -333,6 +339,11 @@ func (c *comparison) addECN(at model.Port, queue int, have, want Marking, where 
 		}
 	}
 	c.add(ECN, fmt.Sprintf("queue %d of %s has %s, and %s %s", queue, c.f.PortName(at), marking(have), marking(want), where), mend, c.f.PortRef(at))
+}
+
+// assignMarking is the command that has a queue mark packets.
+func (c *comparison) assignMarking(at model.Port, queue int) string {
+	return c.on(at, "assign a WRED profile with ECN to queue %d: sonic-db-cli CONFIG_DB HSET \"QUEUE|%s|%d\" wred_profile PROFILE", queue, c.f.Port(at).Name, queue)
 }
 
 func marking(m Marking) string {

@@ -1,6 +1,6 @@
 // Package configdb reads what SONiC's CONFIG_DB says about lossless traffic (ports,
-// PFC, DSCP maps, ECN, buffer profiles) and compares switches with each other and
-// with their fabric. It knows the tables of config_db.json, not Redis.
+// PFC, DSCP maps, ECN, buffer profiles) and compares switches with each other, with
+// the settings of hosts and with their fabric. It knows the tables of config_db.json, not Redis.
 // docs/check.md describes it for users.
 package configdb
 

@@ -81,7 +81,7 @@ func compare(t testing.TB, f *topo.Fabric, want Settings, changes ...change) []M
 		configs[id] = parse(t, db)
 	}
 	want.Headroom = headroom
-	return Compare(f, configs, want)
+	return Compare(f, configs, nil, want)
 }
 
 func TestCompare(t *testing.T) {
@@ -192,7 +192,7 @@ func TestMissing(t *testing.T) {
 	leaf, _ := f.ByName("leaf0")
 	db := sonic(f.Node(leaf))
 	delete(db["PORT"], "Ethernet8")
-	got := Compare(f, map[model.NodeID]*Config{leaf: parse(t, db)}, Settings{Headroom: headroom})
+	got := Compare(f, map[model.NodeID]*Config{leaf: parse(t, db)}, nil, Settings{Headroom: headroom})
 	if len(got) != 5 || slices.ContainsFunc(got, func(m Mismatch) bool { return m.Rule != Missing }) {
 		t.Errorf("mismatches %+v; want a port and four switches without a configuration", got)
 	}
@@ -224,7 +224,7 @@ func TestEveryChangeIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := Compare(f, configs, Settings{Headroom: headroom, Lossless: 0x18, MaxFrame: 4200}); len(got) == 0 {
+		if got := Compare(f, configs, nil, Settings{Headroom: headroom, Lossless: 0x18, MaxFrame: 4200}); len(got) == 0 {
 			t.Fatalf("%+v was not found", c)
 		}
 	})
