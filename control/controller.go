@@ -140,6 +140,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
 	err = CheckJobs(c.fabric, cfg.Jobs)
+	cfg.Traces.Trace.Pauses = c.meter.pausesOf
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
 	c.cfg.Causes.OnGraph = func(e *provenance.Evidence, g *provenance.Graph) {
