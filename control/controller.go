@@ -60,6 +60,7 @@ type Controller struct {
 	wall          model.Time // by SetWallClock
 	clocks        clockVotes
 	balanceWindow balanceWindow
+	suspects      suspects
 	uneven        []model.NodeID // switches whose ECMP was out of balance in the last window, unexplained
 	meter         portMeter
 	batch         record.Batch

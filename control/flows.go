@@ -38,6 +38,7 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
 	c.auditSlot(s)
 	c.countPassed(s)
+	c.settleSuspects(s)
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
 	for i := range s.Paths {
@@ -109,7 +110,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 		c.setDownstreamPeer(&e)
 		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
-	c.logPath(f, s.Length, e.Cause == anomaly.Stall)
+	c.logOrSuspect(f, s, e.Cause == anomaly.Stall)
 	c.addEvidence(e)
 }
 
