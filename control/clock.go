@@ -76,7 +76,8 @@ func (c *Controller) Rebase(now model.Time) error {
 	clear(c.lastVerdict)
 	c.lastVerdictBytes = 0
 	c.flowsetsJudged = emitted(c.flowStats())
-	c.balanceWindow, c.suspects, c.recentLosses = balanceWindow{}, suspects{}, recentLosses{}
+	c.balanceWindow, c.recentLosses = balanceWindow{}, recentLosses{}
+	c.suspects, c.stuck = suspects{}, stuckPackets{}
 	clear(c.tracedFlows)
 	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot, meterSlots(&c.cfg)), newLivenessTable(c.fabric)
 	c.rebaseRoutes(now)

@@ -61,6 +61,7 @@ type Controller struct {
 	clocks        clockVotes
 	balanceWindow balanceWindow
 	suspects      suspects
+	stuck         stuckPackets
 	uneven        []model.NodeID // switches whose ECMP was out of balance in the last window, unexplained
 	meter         portMeter
 	batch         record.Batch

@@ -171,6 +171,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.recentLosses.add(c.now, e.From, e.Packets)
+	}
+	late := c.stuck.takeLost(s, func(k *stuckFlow, a *stuckAccount) bool {
+		return !c.isStuck(k.From, []model.FlowKey{k.flow}, a.from-1, s.Index, s.Index)
+	})
+	for _, e := range slices.Concat(late, s.Losses) {
 		if e.WholePath {
 			continue // the segment is not known
 		}
@@ -204,6 +209,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			e.Cause, e.LostPackets, e.SentPackets = anomaly.Stall, 0, 0
 			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
+			for i := range s.Losses {
+				if s.Losses[i].Segment == seg {
+					c.stuck.add(&s.Losses[i], s)
+				}
+			}
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause, e.LostPackets, e.SentPackets = anomaly.Contention, 0, 0
 			e.Text = fmt.Sprintf("%s discarded %s (buffer full)", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
