@@ -172,7 +172,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.recentLosses.add(c.now, e.From, e.Packets)
 	}
-	late := c.stuck.takeLost(s, func(k *stuckFlow, a *stuckAccount) bool {
+	late := c.stuck.takeLost(c.fabric, s, func(k *stuckFlow, a *stuckAccount) bool {
 		return !c.isStuck(k.From, []model.FlowKey{k.flow}, a.from-1, s.Index, s.Index)
 	})
 	for _, e := range slices.Concat(late, s.Losses) {
@@ -211,7 +211,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			c.setDownstreamPeer(&e)
 			for i := range s.Losses {
 				if s.Losses[i].Segment == seg {
-					c.stuck.add(&s.Losses[i], s)
+					c.stuck.add(c.fabric, &s.Losses[i], s)
 				}
 			}
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:

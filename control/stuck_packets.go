@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // stuckPackets are the accounts of packets that were missing after a paused port. Most arrive
@@ -37,12 +38,12 @@ type stuckAccount struct {
 const maxStuckFlows = 1 << 12
 
 // add begins the account of an event whose packets seem stuck. One that has begun has them.
-func (p *stuckPackets) add(e *loss.Event, s *flowwatch.Slot) {
+func (p *stuckPackets) add(f *topo.Fabric, e *loss.Event, s *flowwatch.Slot) {
 	k := stuckFlow{e.Flow, e.Segment}
 	if p.flows[k] != nil || e.WholePath || e.To == (model.Port{}) {
 		return
 	}
-	newest, _, known := crossed(s, &k)
+	newest, _, known := crossed(f, s, &k)
 	if !known {
 		return
 	}
@@ -64,7 +65,7 @@ func (p *stuckPackets) drop(k stuckFlow) {
 
 // takeLost returns the packets of the accounts that were lost by now, those of flows whose
 // port is open, and closes them. Accounts without exact counters of the slot are dropped.
-func (p *stuckPackets) takeLost(s *flowwatch.Slot, open func(*stuckFlow, *stuckAccount) bool) (lost []loss.Event) {
+func (p *stuckPackets) takeLost(f *topo.Fabric, s *flowwatch.Slot, open func(*stuckFlow, *stuckAccount) bool) (lost []loss.Event) {
 	if len(p.flows) == 0 {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (p *stuckPackets) takeLost(s *flowwatch.Slot, open func(*stuckFlow, *stuckA
 	kept := p.order[:0]
 	for _, k := range p.order {
 		a := p.flows[k]
-		sent, arrived, known := crossed(s, &k)
+		sent, arrived, known := crossed(f, s, &k)
 		if !known || s.Index != a.slot+1 {
 			delete(p.flows, k)
 			continue
@@ -100,13 +101,21 @@ func (p *stuckPackets) takeLost(s *flowwatch.Slot, open func(*stuckFlow, *stuckA
 
 // crossed returns how many packets of a flow both ends of a segment counted in a slot, and
 // false if that is not known.
-func crossed(s *flowwatch.Slot, k *stuckFlow) (sent, arrived uint64, known bool) {
+func crossed(f *topo.Fabric, s *flowwatch.Slot, k *stuckFlow) (sent, arrived uint64, known bool) {
 	if s.Remote() {
 		return 0, 0, false
 	}
-	m, flow, _ := s.Find(&k.flow)
-	if m == nil {
+	m, flow, found := s.Find(&k.flow)
+	switch {
+	case m == nil:
 		return 0, 0, false
+	case found:
+		// A change of routes: some of what the one end counts left by another port.
+		for _, h := range m.Sightings(flow) {
+			if h.Switch != k.To.Node && cameFrom(f, &h, k.From.Node) {
+				return 0, 0, false
+			}
+		}
 	}
 	at, is := m.FlowAt(flow, k.From.Node, &k.flow)
 	to, was := m.FlowAt(flow, k.To.Node, &k.flow)
@@ -117,4 +126,10 @@ func crossed(s *flowwatch.Slot, k *stuckFlow) (sent, arrived uint64, known bool)
 		return 0, 0, false
 	}
 	return at.Packets, to.Packets, true
+}
+
+// cameFrom reports whether a flow's packets came to a switch from a node.
+func cameFrom(f *topo.Fabric, h *paths.Sighting, node model.NodeID) bool {
+	p := f.Port(model.Port{Node: h.Switch, Port: h.In})
+	return p != nil && p.Peer.Node == node
 }

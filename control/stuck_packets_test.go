@@ -20,6 +20,7 @@ func TestLossBehindAPause(t *testing.T) {
 		arrive  uint64 // of 120 packets, in the slot after the pause
 		again   bool   // the port is paused for good
 		inexact bool   // a counter of that slot is not proven
+		moved   bool   // in that slot the flow's route changed: packets arrive elsewhere
 		want    uint64 // lost
 	}{
 		"all arrive":             {arrive: 120},
@@ -27,12 +28,14 @@ func TestLossBehindAPause(t *testing.T) {
 		"all were lost":          {arrive: 0, want: 120},
 		"the pause does not end": {arrive: 0, again: true},
 		"a counter is a guess":   {arrive: 113, inexact: true},
+		"the route changed":      {arrive: 113, moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := evidenceBed(t)
 			c.cfg.LossPackets, c.cfg.LossShare = 3, 1e-3
 			from := c.portNamed(t, "tor2", "leaf2")
 			to := c.fabric.Port(from).Peer
+			other := c.fabric.Port(c.portNamed(t, "tor2", "leaf3")).Peer
 			source, _ := c.fabric.ByName("h4")
 			target, _ := c.fabric.ByName("h12")
 			key := model.FlowKey{
@@ -56,11 +59,15 @@ func TestLossBehindAPause(t *testing.T) {
 					grade = flows.Estimated
 				}
 				m := paths.NewMap(slot, slotLength)
+				elsewhere := uint64(0)
+				if tc.moved && slot == 13 {
+					elsewhere = 7
+				}
 				for _, one := range []struct {
 					sw      model.NodeID
 					packets uint64
 					in, out model.PortID
-				}{{from.Node, sent, 0, from.Port}, {to.Node, arrived, to.Port, 0}} {
+				}{{from.Node, sent, 0, from.Port}, {to.Node, arrived, to.Port, 0}, {other.Node, elsewhere, other.Port, 0}} {
 					d := flows.Decoded{Switch: one.sw, Start: at, Length: slotLength, MayContain: func(model.FlowKey) bool { return false }}
 					if one.packets > 0 {
 						d.Records = []flows.Record{{Key: key, Packets: one.packets, In: one.in, Out: one.out, Grade: grade}}
@@ -106,7 +113,7 @@ func TestStuckFlowsAreBounded(t *testing.T) {
 	}
 	s := flowwatch.NewSlot(10, slotLength, m)
 	for n := range maxStuckFlows + 10 {
-		c.stuck.add(&loss.Event{Flow: model.FlowKey{SrcPort: uint16(n), Proto: model.UDP}, Segment: loss.Segment{From: from, To: to}, Packets: 1, Sent: 1}, s)
+		c.stuck.add(c.fabric, &loss.Event{Flow: model.FlowKey{SrcPort: uint16(n), Proto: model.UDP}, Segment: loss.Segment{From: from, To: to}, Packets: 1, Sent: 1}, s)
 	}
 	if n := len(c.stuck.flows); n != maxStuckFlows || len(c.stuck.order) != n || c.stuck.order[0].flow.SrcPort != 10 {
 		t.Errorf("%d accounts, the oldest of flow %d; want %d from flow 10 on", n, c.stuck.order[0].flow.SrcPort, maxStuckFlows)
