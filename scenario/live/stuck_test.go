@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -12,6 +13,7 @@ import (
 // TestNoTraceOfAStormIsLost has a host pause its port: packets wait in the fabric's queues,
 // up to longer than a trace is open, and none is lost.
 func TestNoTraceOfAStormIsLost(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for _, seed := range []uint64{21, 22} {
 		ends := map[string]int{}
 		l, err := NewDemo(slow(seed), control.Output{Records: func(b *record.Batch) {
