@@ -77,6 +77,7 @@ func (c *Controller) Rebase(now model.Time) error {
 	c.lastVerdictBytes = 0
 	c.flowsetsJudged = emitted(c.flowStats())
 	c.balanceWindow, c.recentLosses = balanceWindow{}, recentLosses{}
+	c.suspects, c.stuck = suspects{}, stuckPackets{}
 	clear(c.tracedFlows)
 	c.meter, c.liveness = newPortMeter(c.cfg.Flows.Slot, meterSlots(&c.cfg)), newLivenessTable(c.fabric)
 	c.rebaseRoutes(now)

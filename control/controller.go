@@ -60,6 +60,8 @@ type Controller struct {
 	wall          model.Time // by SetWallClock
 	clocks        clockVotes
 	balanceWindow balanceWindow
+	suspects      suspects
+	stuck         stuckPackets
 	uneven        []model.NodeID // switches whose ECMP was out of balance in the last window, unexplained
 	meter         portMeter
 	batch         record.Batch
@@ -140,6 +142,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
 	err = CheckJobs(c.fabric, cfg.Jobs)
+	cfg.Traces.Trace.Pauses = c.meter.pausesOf
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
 	c.cfg.Causes.OnGraph = func(e *provenance.Evidence, g *provenance.Graph) {

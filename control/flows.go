@@ -38,6 +38,7 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
 	c.auditSlot(s)
 	c.countPassed(s)
+	c.settleSuspects(s)
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
 	for i := range s.Paths {
@@ -109,7 +110,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, s *flowwatch.Slot) {
 		c.setDownstreamPeer(&e)
 		e.Text = fmt.Sprintf("%s leave %s by a port that is not intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
-	c.logPath(f, s.Length, e.Cause == anomaly.Stall)
+	c.logOrSuspect(f, s, e.Cause == anomaly.Stall)
 	c.addEvidence(e)
 }
 
@@ -170,6 +171,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.recentLosses.add(c.now, e.From, e.Packets)
+	}
+	late := c.stuck.takeLost(c.fabric, s, func(k *stuckFlow, a *stuckAccount) bool {
+		return !c.isStuck(k.From, []model.FlowKey{k.flow}, a.from-1, s.Index, s.Index)
+	})
+	for _, e := range slices.Concat(late, s.Losses) {
 		if e.WholePath {
 			continue // the segment is not known
 		}
@@ -203,6 +209,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			e.Cause, e.LostPackets, e.SentPackets = anomaly.Stall, 0, 0
 			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
+			for i := range s.Losses {
+				if s.Losses[i].Segment == seg {
+					c.stuck.add(c.fabric, &s.Losses[i], s)
+				}
+			}
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause, e.LostPackets, e.SentPackets = anomaly.Contention, 0, 0
 			e.Text = fmt.Sprintf("%s discarded %s (buffer full)", c.nodeName(seg.From.Node), plural.Count(full, "packet"))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -27,6 +28,10 @@ type portMeter struct {
 type meteredPort struct {
 	last, sampled PortCounters
 	reported      bool // by the switch, at a time of its own
+	// interval is how far apart the two newest readings are; pausedAt is the newest that
+	// showed a pause.
+	interval time.Duration
+	pausedAt model.Time
 }
 
 // portRate is what a port did between two samples.
@@ -111,6 +116,16 @@ func (m *portMeter) slotCounters(n int64) *slotCounters {
 // hasCounters reports whether counters of a port are known.
 func (m *portMeter) hasCounters(port model.Port) bool {
 	return m.ports[port] != nil
+}
+
+// pausesOf is how PFC paused the queue of a flow at a port. It is not known of a port
+// without counters; classes that are not lossless are not paused.
+func (m *portMeter) pausesOf(k *model.FlowKey, port model.Port) (trace.Pauses, bool) {
+	p := m.ports[port]
+	if p == nil || !isLossless(*k) {
+		return trace.Pauses{}, false
+	}
+	return trace.Pauses{Paused: p.last.Paused, Read: p.last.At, Interval: p.interval, Last: p.pausedAt}, true
 }
 
 // pausedIn is the largest share of a slot, of those from first to last, that a

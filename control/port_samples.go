@@ -34,17 +34,20 @@ func (c *Controller) readNewestCounters(now model.Time) {
 		switch {
 		case p == nil:
 			c.auditCounters(&k)
-			m.ports[k.Port] = &meteredPort{k, k, reported}
+			m.ports[k.Port] = &meteredPort{last: k, sampled: k, reported: reported}
 			m.order = append(m.order, k.Port)
 		case k.At <= p.last.At:
 			continue
 		case k.restarted(&p.last):
 			c.auditCounters(&k)
-			*p = meteredPort{k, k, reported}
+			*p = meteredPort{last: k, sampled: k, reported: reported}
 		default:
 			c.auditCounters(&k)
 			span := k.At.Sub(p.last.At)
 			m.addCounters(p.last.At, k.At, k.Port, min(k.Paused-p.last.Paused, span), k.Discards-p.last.Discards)
+			if p.interval = span; k.Paused > p.last.Paused {
+				p.pausedAt = k.At
+			}
 			p.last = k
 		}
 	}

@@ -160,7 +160,11 @@ const MaxRemembered = 64
 // can be the same fault, and it shares a node or a flow.
 func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
 	tolerance := max(c.cfg.TimeTolerance, e.Interval, in.interval)
-	if e.From > in.Last.Add(tolerance) || e.At < in.Begin.Add(-tolerance) {
+	later := tolerance
+	if in.continuesIn(e) {
+		later = max(tolerance, c.quietPeriod(in))
+	}
+	if e.From > in.Last.Add(later) || e.At < in.Begin.Add(-tolerance) {
 		return false
 	}
 	if !in.Cause.Related(e.Cause) && !in.hasSameEvidence(e) {
@@ -185,6 +189,12 @@ func (c *Correlator) isAbout(in *Incident, e *Evidence) bool {
 		return in.isSameFault(e)
 	}
 	return in.isNear(e)
+}
+
+// continuesIn reports whether e shows the cause of an incident at a place where it was
+// seen. A fault that comes in bursts is one for as long as its incident is open.
+func (in *Incident) continuesIn(e *Evidence) bool {
+	return e.Confirmed && in.Cause == e.Cause && (in.Location == e.Location || in.hasSameEvidence(e))
 }
 
 // isNear reports whether e shares a node or a flow with an incident.
@@ -293,11 +303,16 @@ func (c *Correlator) closeAt(i int) {
 	c.open = slices.Delete(c.open, i, i+1)
 }
 
-// CloseQuiet closes incidents without evidence for QuietPeriod, or for two intervals of
-// the counters that show them.
+// quietPeriod is how long after its last evidence an incident is closed: QuietPeriod, or two
+// intervals of the counters that show it.
+func (c *Correlator) quietPeriod(in *Incident) time.Duration {
+	return max(c.cfg.QuietPeriod, 2*in.interval)
+}
+
+// CloseQuiet closes incidents without evidence for their quiet period.
 func (c *Correlator) CloseQuiet(now model.Time) {
 	for i := 0; i < len(c.open); {
-		if now > c.open[i].Last.Add(max(c.cfg.QuietPeriod, 2*c.open[i].interval)) {
+		if now > c.open[i].Last.Add(c.quietPeriod(c.open[i])) {
 			c.closeAt(i)
 			continue
 		}

@@ -111,6 +111,36 @@ func TestContinuingEvidenceIsNotNew(t *testing.T) {
 	}
 }
 
+// TestBurstsAreOneIncident: a fault that shows for 10 ms of every 100 is one incident for as
+// long as no quiet period passes; another place, or another cause there, is another fault.
+func TestBurstsAreOneIncident(t *testing.T) {
+	for _, cause := range []anomaly.Cause{anomaly.Incast, anomaly.Storm, anomaly.Loss, anomaly.Blackhole} {
+		c := newCorrelator(t)
+		burst := func(from model.Time, place model.Port, cause anomaly.Cause) *Incident {
+			return c.AddEvidence(Evidence{
+				At: from + 10*ms, From: from, Source: anomaly.Flowsets, Cause: cause, Confirmed: true, Location: place,
+			})
+		}
+		first := burst(0, at(4, 2), cause)
+		for from := 100 * ms; from < 1000*ms; from += 100 * ms {
+			c.CloseQuiet(from)
+			if in := burst(from, at(4, 2), cause); in != first {
+				t.Fatalf("%v at %v: incident %d, want %d to continue", cause, from, in.ID, first.ID)
+			}
+		}
+		if burst(1000*ms, at(7, 2), cause) == first {
+			t.Errorf("%v elsewhere joins the incident", cause)
+		}
+		if burst(1000*ms, at(4, 2), anomaly.Loop) == first {
+			t.Errorf("a loop 90 ms after %v is the same fault", cause)
+		}
+		c.CloseQuiet(1300 * ms)
+		if burst(1300*ms, at(4, 2), cause) == first {
+			t.Errorf("%v continues after its quiet period", cause)
+		}
+	}
+}
+
 // TestCollectorBehindTheSwitches: the clock of a collector is two seconds behind the reports
 // that it reads. A fault that lasts is one incident all the same, and ends after it begins.
 func TestCollectorBehindTheSwitches(t *testing.T) {

@@ -30,6 +30,10 @@ type Config struct {
 	Memory     model.Bytes
 	MaxHops    int // mirrors kept of one packet
 	FrameBytes int // bytes of the frame kept with a trace, that of its first hop
+
+	// Pauses returns how PFC paused the queue of a flow at a port, and false where that is
+	// not known or nothing pauses it. Nil: it is not known.
+	Pauses func(k *model.FlowKey, at model.Port) (Pauses, bool)
 }
 
 // DefaultConfig closes traces after a second, as the paper does, and holds as
@@ -92,8 +96,10 @@ type Assembler struct {
 	more   []block // further hops
 	// Free entries and blocks of more, as lists.
 	freeTrace, freeMore int32
-	// Open entries, the one that has been quiet for longest first.
+	// Open entries, the one that is due first at the front: that which has been quiet for
+	// longest, of those that wait for no pause to end.
 	oldest, newest int32
+	waits          map[int32]wait // of entries whose packets wait in paused queues
 
 	now model.Time
 	// lostAt is when mirrors were last lost between the switches and here.
@@ -114,8 +120,9 @@ type slot struct {
 type entry struct {
 	hash          uint64
 	last          model.Time
-	before, after int32  // in the order of last
-	latest        uint32 // rank of the latest hop
+	due           model.Time // when it is complete, or looked at again
+	before, after int32      // in the order of due
+	latest        uint32     // rank of the latest hop
 	count         uint8
 	why           mirror.Reasons
 	fingerprints  [perBlock]uint32 // of its first hops, to find one again
@@ -146,7 +153,7 @@ func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assemble
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none, lostAt: math.MinInt64}
+	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none, waits: map[int32]wait{}, lostAt: math.MinInt64}
 	a.resize(1 << 10)
 	return a, nil
 }
@@ -167,7 +174,10 @@ func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	s.hop.Arrived = a.now
 	i := a.findOrOpen(m)
 	e := &a.traces[i]
-	e.last = a.now
+	e.last, e.due = a.now, a.now.Add(a.cfg.CloseAfter)
+	if len(a.waits) > 0 {
+		delete(a.waits, i) // it has left the paused queue
+	}
 	e.why |= m.Reasons
 	a.moveToNewest(i)
 	// Mirrors overtake each other. The frame is that of the first hop: later ones have
@@ -289,8 +299,10 @@ func saturatingIncrement(n *uint16) {
 // instant of the analyzer's clock. An instant before the last one is ignored.
 func (a *Assembler) Advance(now model.Time) {
 	a.now = max(a.now, now)
-	for a.oldest != none && a.traces[a.oldest].last.Add(a.cfg.CloseAfter) <= a.now {
-		a.closeTrace(a.oldest, false)
+	for a.oldest != none && a.traces[a.oldest].due <= a.now {
+		if i := a.oldest; !a.waitsForPause(i) {
+			a.closeTrace(i, false)
+		}
 	}
 }
 
@@ -328,6 +340,35 @@ func (a *Assembler) ForgetOutPorts() { a.cfg.OutPorts = false }
 
 // closeTrace passes a trace to done and frees its memory.
 func (a *Assembler) closeTrace(i int32, evicted bool) {
+	t := a.readTrace(i, evicted)
+	for e := &a.traces[i]; e.more != none; {
+		b := e.more
+		e.more = a.more[b].before
+		a.more[b].before, a.freeMore = a.freeMore, b
+	}
+	if w, waits := a.waits[i]; waits && (w.forGood || evicted) {
+		t.End, t.Paused = Unsettled, true
+	}
+	delete(a.waits, i)
+	a.freeEntry(i)
+	a.stats.Closed++
+	if evicted {
+		a.stats.Evicted++
+	}
+	if t.End == Lost && a.mayLackMirrors(t) {
+		t.End = Unknown
+		a.stats.Unproven++
+	}
+	a.done(t)
+}
+
+// mayLackMirrors reports whether mirrors were lost that may be the end of a trace's path.
+func (a *Assembler) mayLackMirrors(t *Trace) bool {
+	return a.lostAt != math.MinInt64 && t.First <= a.lostAt.Add(a.cfg.CloseAfter)
+}
+
+// readTrace makes the trace of an entry, which stays.
+func (a *Assembler) readTrace(i int32, evicted bool) *Trace {
 	e := &a.traces[i]
 	t := &a.out
 	*t = Trace{
@@ -336,24 +377,12 @@ func (a *Assembler) closeTrace(i int32, evicted bool) {
 		Reordered: int(e.reordered), Duplicates: int(e.duplicates), Repeats: int(e.repeats),
 	}
 	t.Hops = append(t.Hops, e.hops[:min(e.count, perBlock)]...)
-	for b := e.more; b != none; {
+	for b := e.more; b != none; b = a.more[b].before {
 		t.Hops = append(t.Hops, a.more[b].hops[:]...) // in any order: they are sorted
-		before := a.more[b].before
-		a.more[b].before, a.freeMore = a.freeMore, b
-		b = before
 	}
 	if n := len(t.Hops) - int(e.count); n > 0 { // free hops of the latest block
 		t.Hops = slices.Delete(t.Hops, 2*perBlock-n, 2*perBlock)
 	}
-	a.freeEntry(i)
-	a.stats.Closed++
-	if evicted {
-		a.stats.Evicted++
-	}
 	t.classify(a.intent, a.cfg.RouteSettle)
-	if t.End == Lost && a.lostAt != math.MinInt64 && t.First <= a.lostAt.Add(a.cfg.CloseAfter) {
-		t.End = Unknown
-		a.stats.Unproven++
-	}
-	a.done(t)
+	return t
 }

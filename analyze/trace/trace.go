@@ -31,6 +31,7 @@ type Trace struct {
 	// again in the same state: retransmitted, or duplicated on the path.
 	Reordered, Duplicates, Repeats int
 	Evicted                        bool // closed early, by Config.MaxTraces or Stop
+	Paused                         bool // Unsettled: last seen in a queue that PFC still paused
 
 	routes   *topo.Routes // of its time
 	outPorts bool         // out ports are known
@@ -45,7 +46,7 @@ const (
 	Arrived              // last seen where its destination is attached
 	Lost                 // last seen elsewhere: the packet was dropped, or mirrors are lost
 	Looped               // passed a device twice
-	Unsettled            // Lost or Looped while routes were changing, or evicted
+	Unsettled            // Lost or Looped while routes were changing, or evicted, or Paused
 )
 
 // String prints the end's name.
@@ -53,10 +54,10 @@ func (e End) String() string {
 	return [...]string{"unknown", "arrived", "lost", "looped", "unsettled"}[e]
 }
 
-// WorthKeeping reports whether a trace should be stored: abnormal ones, those of
-// marked packets and of control protocols.
+// WorthKeeping reports whether a trace should be stored: abnormal ones, those of packets
+// that are stuck, of marked packets and of control protocols.
 func (t *Trace) WorthKeeping() bool {
-	return t.End == Lost || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
+	return t.End == Lost || t.End == Looped || t.Paused || t.Why.Has(mirror.Debug|mirror.Protocol)
 }
 
 // Clone returns a copy to keep.

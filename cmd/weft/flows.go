@@ -67,8 +67,9 @@ confirmed.`,
 	fl.StringVar(&f.query.Filter, "filter", "", "only flows that match, e.g. 'ip.src == 10.0.0.0/24' (docs/filters.md)")
 	fl.StringVar(&f.query.Node, "node", "", "only flows through this node")
 	fl.StringVar(&f.query.Sort, "sort", "bytes", "sort by bytes, packets, lost, lost_share, rate, duration or newest")
-	completeValues(cmd, "sort", "bytes", "packets", "lost", "lost_share", "rate", "duration", "newest")
+	knownValues(cmd, "sort", "bytes", "packets", "lost", "lost_share", "rate", "duration", "newest")
 	fl.StringVar(&f.groupBy, "group-by", "", "add up flows by host, dst_host, rack, dst_rack, job, port, path or class")
+	knownValues(cmd, "group-by", "host", "dst_host", "rack", "dst_rack", "job", "port", "path", "class")
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	fl.BoolVarP(&f.followed, "follow", "f", false, followHelp)
 	return cmd

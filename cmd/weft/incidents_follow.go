@@ -152,17 +152,12 @@ func (f *incidentsFlags) follow(ctx context.Context, t *target, out io.Writer, a
 	return nil
 }
 
-// completeValues has the shell complete the values of a flag.
-func completeValues(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
 // completeIncidents has the shell complete values of flags, and ids of incidents from
 // the controller.
 func (f *incidentsFlags) completeIncidents(cmd *cobra.Command) {
-	completeValues(cmd, "cause", anomaly.CauseNames()...)
-	completeValues(cmd, "state", "open", "closed")
-	completeValues(cmd, "severity", "notice", "warning", "critical")
+	knownValues(cmd, "cause", anomaly.CauseNames()...)
+	knownValues(cmd, "state", "open", "closed")
+	knownValues(cmd, "severity", "notice", "warning", "critical")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 		t, err := f.open(cmd, "", live.StartOptions{})
 		if err != nil || len(args) > 0 || t.isScenario() {

@@ -61,15 +61,13 @@ The exit code is 3 if something slows a job.`,
 	cmd.Flags().StringVar(&f.metric, "metric", "took", "what the matrix shows: took (first byte to last), wait (start of the step to the first byte) or rate")
 	cmd.Flags().StringVar(&f.nccl, "nccl", "", "file or folder of the NCCL Inspector, PyTorch's flight recorder, or ncclras (JSON)")
 	cmd.Flags().StringVar(&f.ranks, "ranks", "", "file with a line RANK HOST for each rank, for --nccl")
-	completeValues(cmd, "metric", "took", "wait", "rate")
+	knownValues(cmd, "metric", "took", "wait", "rate")
 	return cmd
 }
 
 func (f *jobsFlags) run(a *app, cmd *cobra.Command, name string) error {
-	cell, known := matrixMetrics[f.metric]
+	cell := matrixMetrics[f.metric]
 	switch {
-	case !known:
-		return usagef("--metric %q, want took, wait or rate", f.metric)
 	case f.svg != "" && name == "":
 		return usagef("--svg draws the matrix of one job: want JOB")
 	case f.ranks != "" && f.nccl == "":

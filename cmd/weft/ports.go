@@ -74,7 +74,7 @@ their reports to the collector. Otherwise it queries a controller (--server).`,
 	fl.DurationVar(&f.step, "step", 0, "with --port: minimum time between samples; 0 chooses it by the range")
 	fl.BoolVar(&f.heat, "heat", false, "draw a heat map of ports over time")
 	fl.StringVar(&f.metric, "metric", "queue_bytes", "with --heat: queue_bytes, latency_ns, load_bps or paused_share")
-	completeValues(cmd, "metric", "queue_bytes", "latency_ns", "load_bps", "paused_share")
+	knownValues(cmd, "metric", "queue_bytes", "latency_ns", "load_bps", "paused_share")
 	fl.IntVar(&f.steps, "steps", 60, "with --heat: number of columns")
 	fl.IntVar(&f.top, "top", 200, "with --heat: show the N ports with the highest values")
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heat map to this file")

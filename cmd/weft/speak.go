@@ -34,7 +34,7 @@ func (f *speakFlags) register(cmd *cobra.Command, needs string) {
 	fl.DurationVar(&f.export.Interval, "counters", f.export.Interval, "with --speak: interval of interface counters, by sFlow and gNMI")
 	fl.DurationVar(&f.export.HighFrequency, "otlp-interval", f.export.HighFrequency, "with --otlp: interval of high-frequency telemetry")
 	fl.Uint32Var(&f.export.Sampling, "sampling", f.export.Sampling, "with --speak: packets to one sample")
-	completeValues(cmd, "speak", "sonic")
+	knownValues(cmd, "speak", "sonic")
 }
 
 // onlyWithSpeak are the flags that need --speak.
@@ -42,8 +42,6 @@ var onlyWithSpeak = []string{"counters", "sampling", "gnmi", "otlp", "otlp-inter
 
 func (f *speakFlags) check() error {
 	switch {
-	case f.speak != "" && f.speak != "sonic":
-		return usagef("--speak %q, want sonic", f.speak)
 	case f.export.Interval < time.Millisecond || f.export.Interval > time.Hour:
 		return usagef("--counters %v, want 1ms to 1h", f.export.Interval)
 	case f.export.HighFrequency < time.Millisecond || f.export.HighFrequency > time.Hour:

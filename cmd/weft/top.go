@@ -69,7 +69,7 @@ and pauses of its interfaces, its TCP connections, and what makes them slow.`,
 	fl.DurationVar(&f.every, "every", f.every, "real time between two refreshes")
 	fl.IntVar(&f.count, "count", 0, "number of refreshes (default: until it is interrupted, or 1 without a terminal and -o json)")
 	fl.StringVar(&f.sort, "sort", f.sort, "sort ports by load, queue, paused or lost")
-	completeValues(cmd, "sort", "load", "queue", "paused", "lost")
+	knownValues(cmd, "sort", "load", "queue", "paused", "lost")
 	fl.IntVar(&f.rows, "rows", f.rows, "maximum number of ports, and of flows, without a terminal")
 	fl.BoolVar(&f.host, "host", false, "show this machine: its interfaces, TCP connections, and what makes them slow")
 	fl.BoolVar(&f.drops, "drops", false, dropsHelp)
@@ -79,8 +79,6 @@ and pauses of its interfaces, its TCP connections, and what makes them slow.`,
 func (f *topFlags) run(a *app, cmd *cobra.Command) error {
 	order := slices.IndexFunc(topSorts, func(s topSort) bool { return s.name == f.sort })
 	switch {
-	case order < 0:
-		return usagef("--sort %q, want load, queue, paused or lost", f.sort)
 	case f.every < 100*time.Millisecond:
 		return usagef("--every %v, want at least 100ms", f.every)
 	case f.count < 0:

@@ -57,8 +57,8 @@ that contradict each other, different speeds. The exit code is 3 then.`,
 	fl.StringVar(&f.name, "name", "discovered", "name of the fabric")
 	fl.StringVar(&f.rate, "rate", "100Gb/s", "rate of links whose ends do not say it")
 	fl.DurationVar(&f.delay, "delay", time.Microsecond, "delay of links")
-	completeValues(cmd, "model", "sonic", gnmi.OpenConfig)
-	completeValues(cmd, "tls", gnmi.TLSVerify, gnmi.TLSSkip, gnmi.TLSOff)
+	knownValues(cmd, "model", "sonic", gnmi.OpenConfig)
+	knownValues(cmd, "tls", gnmi.TLSVerify, gnmi.TLSSkip, gnmi.TLSOff)
 	addToFlag(cmd, &f.to)
 	return cmd
 }

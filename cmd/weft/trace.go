@@ -81,7 +81,7 @@ or looped.`,
 	fl.StringVar(&f.query.Flow, "flow", "", "only traces of this flow, e.g. 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
 	fl.StringVar(&f.query.Node, "node", "", "only packets through this node")
 	fl.StringVar(&f.query.End, "end", "", "only packets with this fate: arrived, lost, looped, unsettled or unknown")
-	completeValues(cmd, "end", "arrived", "lost", "looped", "unsettled", "unknown")
+	knownValues(cmd, "end", "arrived", "lost", "looped", "unsettled", "unknown")
 	fl.IntVar(&f.query.Limit, "top", 20, "maximum number of traces to list")
 	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	fl.BoolVarP(&f.followed, "follow", "f", false, followHelp)

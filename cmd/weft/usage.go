@@ -60,6 +60,9 @@ func flagError(_ *cobra.Command, err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
+	if o, ok := bad.GetFlag().Value.(*oneOf); ok {
+		return fmt.Errorf("--%s %q, want %s", bad.GetFlag().Name, bad.GetValue(), o.list())
+	}
 	want, ok := map[string]string{
 		"bool":     "true or false",
 		"duration": "a duration such as 90s or 5ms",

@@ -67,7 +67,9 @@ func New(cfg Config, deps Deps) (*Notifier, error) {
 }
 
 // Prepare checks a new configuration and returns the function that applies it: tokens,
-// jobs, link, severity and times. Other targets and queues need a new Notifier.
+// jobs, link, severity and times. Alerts that a target receives no more are resolved
+// there. A target that the configuration lacks receives nothing further; new ones and
+// queues need a new Notifier.
 func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -91,13 +93,33 @@ func (n *Notifier) Prepare(cfg Config) (apply func(), err error) {
 	return func() {
 		cfg.Queue = n.cfg.Load().Queue
 		n.cfg.Store(&cfg)
+		n.mu.Lock()
+		defer n.mu.Unlock()
 		for i, token := range tokens {
 			if token != nil {
 				n.targets[i].bearer.Store(token)
-				n.targets[i].wanted.Store(wanted[i])
 			}
+			n.changeWanted(n.targets[i], wanted[i])
 		}
 	}, nil
+}
+
+// changeWanted changes what a target receives; nil: nothing. Alerts that fire now and are no
+// longer among it are resolved there: what cannot be delivered expires, as any alert. The
+// lock is held.
+func (n *Notifier) changeWanted(to *target, wanted *Target) {
+	now := n.deps.Now()
+	for _, t := range n.incidents {
+		if t.sent == nil || t.sent.Status != "firing" {
+			continue
+		}
+		if a := *t.sent; to.receives(&a) && (wanted == nil || !wanted.wants(&a)) {
+			end := now.UTC()
+			a.Status, a.End = "resolved", &end
+			to.queue.add(a, now)
+		}
+	}
+	to.wanted.Store(wanted)
 }
 
 // SetMuted sets Deps.Muted. Call it before Run.
@@ -198,7 +220,7 @@ func (n *Notifier) resolve(t *tracked, now time.Time) {
 func (n *Notifier) send(t *tracked, a Alert, now time.Time, repeated bool) {
 	t.sent, t.last = &a, now
 	for _, to := range n.targets {
-		if (!repeated || to.Kind == Alertmanager) && to.wanted.Load().wants(&a) {
+		if (!repeated || to.Kind == Alertmanager) && to.receives(&a) {
 			to.queue.add(a, now)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -75,5 +76,52 @@ func TestReloadTakesTokens(t *testing.T) {
 		if r.take(); r.seen[len(r.seen)-1] != "Bearer second" {
 			t.Errorf("tokens %v; want the second as before", r.seen)
 		}
+	})
+}
+
+// TestReloadResolvesWhatIsNotSentAnyMore: a reload takes the job of an alert, and then the
+// target, from the configuration: the alert does not fire there for ever.
+func TestReloadResolvesWhatIsNotSentAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cfg Config
+		n, r, stop := start(t, func(c *Config) {
+			c.Targets[0].Jobs = []string{"training"}
+			cfg = *c
+		}, nil)
+		defer stop()
+		reload := func(targets ...Target) {
+			t.Helper()
+			next := cfg
+			next.Targets = targets
+			apply, err := n.Prepare(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply()
+		}
+		only := func(job string) Target {
+			to := cfg.Targets[0]
+			to.Jobs = []string{job}
+			return to
+		}
+		n.Update(incident("i1"))
+		check(t, "the alert of a job", r.take(), "firing i1 storm")
+		reload(only("inference"))
+		check(t, "the job is not sent any more", r.take(), "resolved i1 storm")
+		n.Update(incident("i2"))
+		check(t, "another alert of the job", r.take())
+		reload(only("training"))
+		n.Update(incident("i3"))
+		check(t, "the job is sent again", r.take(), "firing i3 storm")
+		n.Update(incident("i1", ended))
+		n.Update(incident("i2", ended))
+		time.Sleep(2 * cfg.Hold)
+		r.take()
+		reload()
+		check(t, "the target is removed", r.take(), "resolved i3 storm")
+		n.Update(incident("i3", ended))
+		time.Sleep(2 * cfg.Hold)
+		n.Update(incident("i4"))
+		check(t, "it receives nothing further", r.take())
 	})
 }

@@ -27,7 +27,7 @@ type target struct {
 	Target
 	cfg    *atomic.Pointer[Config]
 	bearer atomic.Pointer[string] // token; empty: none
-	wanted atomic.Pointer[Target] // whose Jobs are those of now
+	wanted atomic.Pointer[Target] // whose Jobs are those of now; nil: the target was removed
 	deps   *Deps
 	queue  *queue
 	client *http.Client
@@ -45,6 +45,12 @@ func newTarget(t Target, token string, cfg *atomic.Pointer[Config], deps *Deps) 
 	to.bearer.Store(&token)
 	to.wanted.Store(&t)
 	return to
+}
+
+// receives reports whether an alert is sent to the target now.
+func (t *target) receives(a *Alert) bool {
+	wanted := t.wanted.Load()
+	return wanted != nil && wanted.wants(a)
 }
 
 // name is the target without what may be secret in its path.

@@ -13,7 +13,7 @@ type Class uint8
 
 // Classes. A trace is of the first that applies.
 const (
-	Abnormal Class = iota // ended short, or looped
+	Abnormal Class = iota // ended short, looped, or is stuck
 	Marked                // by its sender
 	Protocol
 	Ordinary // any other
@@ -25,7 +25,7 @@ func (c Class) String() string { return [...]string{"abnormal", "marked", "proto
 
 func classOf(t *trace.Trace) Class {
 	switch {
-	case t.End == trace.Lost || t.End == trace.Looped:
+	case t.End == trace.Lost || t.End == trace.Looped || t.Paused:
 		return Abnormal
 	case t.Why.Has(mirror.Debug):
 		return Marked
