@@ -19,8 +19,20 @@ func (a *Activity) Infer() []*Job {
 		}
 	}
 	var list []*Job
-	for _, group := range inStep(regular) {
+	taken := map[*flow]bool{}
+	isTaken := func(f *flow) bool { return taken[f] }
+	for _, group := range inStep(regular) { // that of the largest flow first
+		if group = slices.DeleteFunc(group, isTaken); len(group) == 0 {
+			continue
+		}
+		for _, f := range group {
+			taken[f] = true
+		}
+		group = append(group, followers(group, slices.DeleteFunc(slices.Clone(a.flows), isTaken))...)
 		for _, flows := range members(group) {
+			for _, f := range flows {
+				taken[f] = true
+			}
 			j := a.newJob(flows)
 			j.Name, j.Inferred = inferredName(j.Hosts), true
 			list = append(list, j)

@@ -59,8 +59,12 @@ func cut(active []int, silence int) (list []span) {
 
 // findRhythms returns the rhythms of flows, from short silences between steps to long ones.
 // The first and the last burst are left out, since the range may have only a part of them.
-func findRhythms(flows []*flow, share float64) (list []rhythm) {
-	active := activeSlots(flows)
+func findRhythms(flows []*flow, share float64) []rhythm {
+	return rhythmsIn(activeSlots(flows), flows, share)
+}
+
+// rhythmsIn is findRhythms where some slots are active, those of the flows among them.
+func rhythmsIn(active []int, flows []*flow, share float64) (list []rhythm) {
 	if len(active) < minSteps {
 		return nil
 	}

@@ -31,7 +31,7 @@ type Proof struct {
 
 // ProofTrial is one simulation of a proof.
 type ProofTrial struct {
-	Name     string  `json:"name" doc:"rebuilt, without, control, or a remedy"`
+	Name     string  `json:"name" doc:"rebuilt, without, control, together, or a remedy"`
 	What     string  `json:"what" doc:"What was changed"`
 	LateNs   int64   `json:"late_ns" doc:"How late the packet is"`
 	Slowdown float64 `json:"slowdown" doc:"Its time as a multiple of that in an idle fabric"`

@@ -38,7 +38,7 @@ func judge(ctx context.Context, k kind, seed uint64, noFlowsets bool) (out outco
 	if noFlowsets {
 		l.alone = "spine0"
 	}
-	s, err := l.scenario(lasts, faults)
+	s, err := l.scenario(slowLasts, faults)
 	if err != nil {
 		return out, err
 	}

@@ -17,7 +17,10 @@ import (
 const (
 	hosts = 16 // of a fat-tree with k=4
 	lasts = 1800 * time.Millisecond
-	slot  = 10 * time.Millisecond
+	// A slow host or link makes steps several times as long, and a range needs six: weft jobs
+	// reads ten seconds.
+	slowLasts = 2 * lasts
+	slot      = 10 * time.Millisecond
 )
 
 // job is what the simulator runs.
@@ -90,7 +93,7 @@ func (l *lab) scenario(duration time.Duration, faults string) (*scenario.Scenari
 
 // write appends the traffic of a job.
 func (j *job) write(b *strings.Builder, i int, start time.Duration) {
-	steps := int(lasts/j.compute) + 1
+	steps := int(slowLasts/j.compute) + 1
 	if j.pattern != "tree" {
 		fmt.Fprintf(b, "  - {kind: %s, name: job%d, hosts: [%s], bytes: %dB, iterations: %d, compute: %v, start: %v}\n",
 			j.pattern, i, strings.Join(j.hosts, ", "), j.bytes, steps, j.compute, start)

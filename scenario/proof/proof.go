@@ -68,7 +68,10 @@ type Result struct {
 	Drain   float64 `json:"drain,omitempty"`
 	Without Trial   `json:"without"`
 	// Control has something else removed; nil if records have nothing else.
-	Control  *Trial   `json:"control,omitempty"`
+	Control *Trial `json:"control,omitempty"`
+	// Together has all removed that the account names: the verdict's culprits, and those of
+	// what else the packet waited for; nil if there is nothing else.
+	Together *Trial   `json:"together,omitempty"`
 	Remedies []Trial  `json:"remedies"`
 	Notes    []string `json:"notes"` // what the rebuilt run does not have
 	Runs     int      `json:"runs"`  // simulations
@@ -137,6 +140,14 @@ func Prove(ctx context.Context, c *Case) (*Result, error) {
 		x := newTrial("control", "without "+p.describe(other)+" instead", control)
 		r.Control = &x
 	}
+	if all, more := p.together(); more {
+		o, err := p.run(ctx, setup{name: "together", about: "Without all that the account names.", fitted: fit, without: all})
+		if err != nil {
+			return nil, err
+		}
+		x := newTrial("together", "without all that the account names", o)
+		r.Together = &x
+	}
 	if r.Remedies, err = p.remedies(ctx, fit, rebuilt); err != nil {
 		return nil, err
 	}
@@ -144,6 +155,9 @@ func Prove(ctx context.Context, c *Case) (*Result, error) {
 	r.Without.Gain = r.fall(&r.Without)
 	if r.Control != nil {
 		r.Control.Gain = r.fall(r.Control)
+	}
+	if r.Together != nil {
+		r.Together.Gain = r.fall(r.Together)
 	}
 	for i := range r.Remedies {
 		r.Remedies[i].Gain = r.fall(&r.Remedies[i])
@@ -284,6 +298,23 @@ func (p *prover) other() (c Culprits, ok bool) {
 	return Culprits{Flows: []model.FlowKey{best}}, ok
 }
 
+// together returns the verdict's culprits with those of all else that the account names.
+// It reports whether there are more.
+func (p *prover) together() (all Culprits, more bool) {
+	all = Culprits{Flows: slices.Clone(p.c.Named.Flows), Hosts: slices.Clone(p.c.Named.Hosts)}
+	for i := range p.c.Diagnosis.Account.Terms {
+		for _, c := range p.c.Diagnosis.Account.Terms[i].Culprits {
+			switch {
+			case c.Flow != nil && !slices.Contains(all.Flows, c.Flow.Flow):
+				all.Flows, more = append(all.Flows, c.Flow.Flow), true
+			case c.Host != "" && !slices.Contains(all.Hosts, c.Host):
+				all.Hosts, more = append(all.Hosts, c.Host), true
+			}
+		}
+	}
+	return all, more
+}
+
 // maxNamed is how many culprits a sentence names.
 const maxNamed = 3
 
@@ -348,6 +379,9 @@ func (r *Result) judge() {
 		r.Verdict = Refuted
 	}
 	r.Text = fmt.Sprintf("the packet takes %s, and %s %s", late(&r.Rebuilt), late(&r.Without), r.Without.What)
+	if r.Together != nil {
+		r.Text += fmt.Sprintf("; %s %s", late(r.Together), r.Together.What)
+	}
 	if r.Control != nil {
 		r.Text += fmt.Sprintf("; %s %s", late(r.Control), r.Control.What)
 		if r.Verdict == Proven && r.restored(r.Control) {
@@ -378,6 +412,9 @@ func (r *Result) Trials() []Trial {
 	list := []Trial{r.Rebuilt, r.Without}
 	if r.Control != nil {
 		list = append(list, *r.Control)
+	}
+	if r.Together != nil {
+		list = append(list, *r.Together)
 	}
 	return append(list, r.Remedies...)
 }

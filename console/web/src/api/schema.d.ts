@@ -3013,7 +3013,7 @@ export interface components {
              * @description How late the packet is
              */
             late_ns: number;
-            /** @description rebuilt, without, control, or a remedy */
+            /** @description rebuilt, without, control, together, or a remedy */
             name: string;
             /**
              * Format: double
