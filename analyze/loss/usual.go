@@ -4,7 +4,7 @@ import "github.com/weft-telemetry/weft/analyze/paths"
 
 // continueUsual adds a slot to a flowlet in the usual case: the flow takes the path that it
 // took, from host to host, and no packet is missing anywhere on it. It reports false, and
-// changes nothing, in any other case. It is addSlot and earlyLosses in one pass: what they
+// changes nothing, in any other case. It is addSlot and earlyLosses in two short passes: what they
 // compute of such a flowlet is known, and there is no loss to report.
 func (t *Tracker) continueUsual(fl *flowlet, m *paths.Map, flow int, path []paths.Sighting) bool {
 	list := t.hopsOf(fl)
@@ -28,16 +28,15 @@ func (t *Tracker) continueUsual(fl *flowlet, m *paths.Map, flow int, path []path
 		return false
 	}
 	last := &list[len(list)-1]
-	if t.ports.Peer(last.sw, last.out).Kind != paths.HostPeer {
+	// addSlot forgets that a hop was moved, but not of the last one.
+	if last.state&moved != 0 || t.ports.Peer(last.sw, last.out).Kind != paths.HostPeer {
 		return false
 	}
-	wasMoved := last.state & moved // of the last hop addSlot keeps it
 	for i := range list {
 		h := &list[i]
 		h.last = path[i].Packets
 		h.packets += h.last
 		h.state = h.state&^(firstNow|provenLost|moved) | seenNow
 	}
-	last.state |= wasMoved
 	return true
 }
