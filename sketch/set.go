@@ -154,7 +154,7 @@ func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 	}
 	f := &s.family
 	h = f.finish(hi, lo)
-	isNew = !s.filter.Has(f, h)
+	isNew = !s.filter.hasByCall(f, h)
 	if look {
 		if s.misses++; s.misses%replaceEvery == 0 {
 			s.missRecent(hi, lo, h, isNew)
@@ -166,7 +166,17 @@ func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 	}
 	s.packets++
 	s.bytes += uint64(size)
-	one, hot, cells, part := 1<<hotShift|size, s.hot, f.cells, walk(h)
+	one, hot := 1<<hotShift|size, s.hot
+	if f.Tables == 3 { // as switches are configured
+		c0, c1, c2 := f.Cells3(h)
+		w0, w1, w2 := hot[c0]+one, hot[c1]+one, hot[c2]+one
+		hot[c0], hot[c1], hot[c2] = w0, w1, w2
+		if (w0|w1|w2)&hotFull != 0 {
+			s.spillFull(c0, c1, c2)
+		}
+		return h, isNew
+	}
+	cells, part := f.cells, walk(h)
 	for n, base := f.Tables, uint64(0); n > 0; n-- {
 		i := base + part.in(cells)
 		w := hot[i] + one
@@ -272,6 +282,17 @@ func (s *Set[K]) InsertFlow(k *K, h Hash, in, out model.PortID) {
 		c.out ^= out
 	}
 	s.inserted++
+}
+
+// spillFull spills those of some hot words that are full.
+//
+//go:noinline
+func (s *Set[K]) spillFull(cells ...uint32) {
+	for _, i := range cells {
+		if s.hot[i]&hotFull != 0 {
+			s.spill(i)
+		}
+	}
 }
 
 // spill moves the counts of a hot word to the wide counters.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -17,6 +18,12 @@ const (
 )
 
 func (a *amount) add(b amount) { a[packets], a[bytes] = a[packets]+b[packets], a[bytes]+b[bytes] }
+
+// count adds what a switch counted of a flow. An array made of it first would be in memory.
+func (a *amount) count(s *paths.Sighting) {
+	a[packets] += s.Packets
+	a[bytes] += s.Bytes
+}
 
 // minus returns a - b, which is not above a.
 func (a amount) minus(b amount) amount { return amount{a[packets] - b[packets], a[bytes] - b[bytes]} }

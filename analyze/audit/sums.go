@@ -14,6 +14,7 @@ type portSums struct {
 	prev, next       amount
 	ownPrev, ownNext uint64
 	unclear          bool // some of it may have taken another port
+	touched          bool // it is in slotSums.touched
 }
 
 // slotSums is what flowsets counted in one slot, by port.
@@ -21,71 +22,75 @@ type slotSums struct {
 	ports   *paths.Ports
 	sums    []portSums // by the port's number
 	touched []uint32
-	isIn    []bool // by the port's number: it is in touched
 }
 
 func newSlotSums(p *paths.Ports) slotSums {
-	return slotSums{ports: p, sums: make([]portSums, p.Len()), isIn: make([]bool, p.Len())}
+	return slotSums{ports: p, sums: make([]portSums, p.Len())}
 }
 
 func (t *slotSums) reset() {
 	for _, n := range t.touched {
-		t.sums[n], t.isIn[n] = portSums{}, false
+		t.sums[n] = portSums{}
 	}
 	t.touched = t.touched[:0]
 }
 
 // at returns the sums of a port, or nil for one that the fabric does not have.
 func (t *slotSums) at(sw model.NodeID, port model.PortID) *portSums {
-	n, ok := t.ports.Number(sw, port)
-	if !ok || port == 0 {
-		return nil
-	}
-	if !t.isIn[n] {
-		t.isIn[n] = true
-		t.touched = append(t.touched, n)
-	}
-	return &t.sums[n]
+	s, _ := t.withPeer(sw, port)
+	return s
 }
 
-// linked reports whether a flow that left one switch as it was seen there came to the other.
-func (t *slotSums) linked(from, to *paths.Sighting) bool {
-	p := t.ports.Peer(from.Switch, from.Out)
-	return from.Out != 0 && p.Kind == paths.SwitchPeer && p.Port == model.Port{Node: to.Switch, Port: to.In}
+// withPeer is at, and returns what the port leads to.
+func (t *slotSums) withPeer(sw model.NodeID, port model.PortID) (*portSums, paths.Peer) {
+	n, ok := t.ports.Number(sw, port)
+	if !ok || port == 0 {
+		return nil, paths.Peer{}
+	}
+	s := &t.sums[n]
+	if !s.touched {
+		s.touched = true
+		t.touched = append(t.touched, n)
+	}
+	return s, t.ports.PeerOf(n)
 }
 
 // addFlow adds a flow, with its sightings in the order of its path.
 func (t *slotSums) addFlow(key *model.FlowKey, hops []paths.Sighting) {
+	follows := false // the flow came to this hop from the one before, as both saw it
+	var last paths.Peer
 	for i := range hops {
 		h := &hops[i]
-		n := amount{h.Packets, h.Bytes}
-		in, out := t.at(h.Switch, h.In), t.at(h.Switch, h.Out)
+		in := t.at(h.Switch, h.In)
+		out, peer := t.withPeer(h.Switch, h.Out)
+		leads := i+1 < len(hops) && peer.Kind == paths.SwitchPeer && peer.Port == model.Port{Node: hops[i+1].Switch, Port: hops[i+1].In}
 		if in != nil {
-			in.in.add(n)
-			if i+1 < len(hops) && t.linked(h, &hops[i+1]) {
-				in.next.add(amount{hops[i+1].Packets, hops[i+1].Bytes})
+			in.in.count(h)
+			if leads {
+				in.next.count(&hops[i+1])
 			} else {
-				in.next.add(n)
-				in.ownNext += n[packets]
+				in.next.count(h)
+				in.ownNext += h.Packets
 			}
 			in.unclear = in.unclear || !h.Exact
 		}
 		if out != nil {
-			out.out.add(n)
-			if i > 0 && t.linked(&hops[i-1], h) {
-				out.prev.add(amount{hops[i-1].Packets, hops[i-1].Bytes})
+			out.out.count(h)
+			if follows {
+				out.prev.count(&hops[i-1])
 			} else {
-				out.prev.add(n)
-				out.ownPrev += n[packets]
+				out.prev.count(h)
+				out.ownPrev += h.Packets
 			}
 			out.unclear = out.unclear || !h.Exact
 		}
-		if i > 0 && !t.linked(&hops[i-1], h) {
+		if i > 0 && !follows {
 			t.markUnclear(hops[i-1].Switch, hops[i-1].Out) // it changed its path in this slot
 			t.markUnclear(h.Switch, h.In)
 		}
+		follows, last = leads, peer
 	}
-	if t.returns(hops) {
+	if returns(hops, last) {
 		for i := range hops { // a loop: packets are counted more than once, by one port
 			t.markUnclear(hops[i].Switch, hops[i].In)
 			t.markUnclear(hops[i].Switch, hops[i].Out)
@@ -100,15 +105,14 @@ func (t *slotSums) markUnclear(sw model.NodeID, port model.PortID) {
 	}
 }
 
-// returns reports whether the last switch of a flow sends it to one that has seen it.
-func (t *slotSums) returns(hops []paths.Sighting) bool {
-	if len(hops) < 2 {
+// returns reports whether the last switch of a flow, which sends it to a peer, sends it to one
+// that has seen it.
+func returns(hops []paths.Sighting, peer paths.Peer) bool {
+	if len(hops) < 2 || peer.Kind != paths.SwitchPeer {
 		return false
 	}
-	last := &hops[len(hops)-1]
-	to := t.ports.Peer(last.Switch, last.Out)
 	for i := range hops {
-		if to.Kind == paths.SwitchPeer && hops[i].Switch == to.Node {
+		if hops[i].Switch == peer.Node {
 			return true
 		}
 	}
@@ -127,9 +131,8 @@ func (t *slotSums) addOriginated(key *model.FlowKey, hops []paths.Sighting) {
 	}
 	if maker, ok := t.ports.Fabric().ByAddr(key.Src); ok && maker == from.Node {
 		if s := t.at(from.Node, from.Port.Port); s != nil {
-			n := amount{hops[0].Packets, hops[0].Bytes}
-			s.out.add(n)
-			s.prev.add(n)
+			s.out.count(&hops[0])
+			s.prev.count(&hops[0])
 		}
 	}
 }

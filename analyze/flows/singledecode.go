@@ -13,14 +13,15 @@ import (
 // complete, every flow was found and no cell has a residual.
 func SingleDecode(fs *Flowset) Decoded { return new(Decoder).SingleDecode(fs) }
 
-// Decoder holds memory for decoding flowsets one after the other. The zero value
-// is ready. Results do not refer to it.
+// Decoder holds memory for decoding flowsets one after the other, and that of the records of
+// a table that empties. The zero value is ready.
 type Decoder struct {
 	v4 singleDecoder[sketch.Key4]
 	v6 singleDecoder[sketch.Key6]
 }
 
-// SingleDecode is the function SingleDecode, in the Decoder's memory.
+// SingleDecode is the function SingleDecode, in the Decoder's memory: the result is valid until
+// the next call.
 func (d *Decoder) SingleDecode(fs *Flowset) Decoded {
 	if t, ok := fs.body.(*table[sketch.Key4]); ok {
 		return d.v4.decode(fs, t)
@@ -37,6 +38,7 @@ type singleDecoder[K sketch.Key] struct {
 
 func (s *singleDecoder[K]) decode(fs *Flowset, t *table[K]) Decoded {
 	if d, ok := s.alone.decode(fs, t); ok {
+		s.alone.records = d.Records
 		return d
 	}
 	s.load(t, int(fs.Counts.Flows))

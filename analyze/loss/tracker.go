@@ -63,6 +63,8 @@ type Tracker struct {
 	after     []uint64
 	newest    []uint64 // of after, those of the newest slot; for restarted flowlets only
 	followers []uint16
+
+	noUsual bool // continueUsual does nothing; for tests
 }
 
 // NewTracker returns a tracker without flowlets.
@@ -143,6 +145,9 @@ func (t *Tracker) ObservePart(m *paths.Map, end uint32) (events []Event) {
 		path := m.Path(i, t.ports, routes).Hops
 		if !known && !t.silentBefore(path, m.Hash(i), m.Slot) {
 			t.restart(fl, m.Slot)
+		}
+		if known && t.continueUsual(fl, m, i, path) {
+			continue
 		}
 		t.addSlot(fl, m, i, key, path)
 		events = t.earlyLosses(events, fl, key, m.Slot)

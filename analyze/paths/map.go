@@ -63,11 +63,23 @@ type Map struct {
 	work    *Workspace
 }
 
-// Workspace is the keys of maps, and memory that they need while they are made. Maps of
-// successive slots may share one, if each is joined before the next is begun: most flows
-// are in several slots, and have one key and one id in all of them.
+// Workspace is the keys of maps. Maps of successive slots may share one, if each is joined
+// before the next is begun: most flows are in several slots, and have one key and one id in
+// all of them. The zero value is ready.
 type Workspace struct {
 	index flowIndex
+	*Scratch
+}
+
+// UseScratch makes the maps of a workspace use other memory from now on. A map must not have
+// records that are not joined.
+func (w *Workspace) UseScratch(s *Scratch) { w.Scratch = s }
+
+// Scratch is memory that maps need while they are made and examined, and that has nothing of
+// theirs afterwards. Workspaces whose maps are worked on one after the other may share
+// one: it is then in the CPU's cache, and has the answers of routes that others have asked for.
+// The zero value is ready.
+type Scratch struct {
 	stage stage
 	chain [maxChain]Sighting
 	order pathOrder
@@ -96,7 +108,12 @@ func NewMap(slot int64, length time.Duration) *Map {
 }
 
 // NewPart returns a map without flows that shares the reports of a slot with others.
-func NewPart(r *Reports, w *Workspace) *Map { return &Map{Reports: r, work: w} }
+func NewPart(r *Reports, w *Workspace) *Map {
+	if w.Scratch == nil {
+		w.Scratch = new(Scratch)
+	}
+	return &Map{Reports: r, work: w}
+}
 
 // Reset starts another slot with the same memory.
 func (m *Map) Reset(r *Reports) {

@@ -130,7 +130,7 @@ type analyses struct {
 	cfg      *Config
 	ports    *paths.Ports
 	parts    []*partition
-	workers  int
+	workers  []paths.Scratch // what each needs while it works on a partition
 	reports  [keptSlots]*paths.Reports
 	shuffled []shuffle // by flowset of the present slot
 	merger   paths.Merger
@@ -145,7 +145,7 @@ func newAnalyses(cfg *Config) (*analyses, error) {
 	if n == 0 {
 		n = DefaultPartitions()
 	}
-	a := &analyses{cfg: cfg, ports: paths.NewPorts(cfg.Intent.At(0).Fabric()), workers: runtime.GOMAXPROCS(0)}
+	a := &analyses{cfg: cfg, ports: paths.NewPorts(cfg.Intent.At(0).Fabric()), workers: make([]paths.Scratch, runtime.GOMAXPROCS(0))}
 	bursts := cfg.Bursts
 	bursts.Ports = a.ports
 	var err error
@@ -177,7 +177,7 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 		records += s.Decoded[i].Flows()
 	}
 	a.shuffled = append(a.shuffled, make([]shuffle, max(len(s.Decoded)-len(a.shuffled), 0))...)
-	inParallel(a.workers, len(s.Decoded), func(i int) {
+	inParallel(len(a.workers), len(s.Decoded), func(_, i int) {
 		d := &s.Decoded[i]
 		a.shuffled[i].sort(d, a.portsOf(d.Switch), len(a.parts))
 	})
@@ -186,8 +186,9 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 	for _, p := range a.parts {
 		s.parts = append(s.parts, p.maps[at])
 	}
-	inParallel(a.workers, len(a.parts), func(i int) {
+	inParallel(len(a.workers), len(a.parts), func(worker, i int) {
 		p := a.parts[i]
+		p.work.UseScratch(&a.workers[worker])
 		p.join(at, reports, s.Decoded, a.shuffled, i)
 		p.find(s.parts[i], a.ports)
 		if !limited {
@@ -196,7 +197,10 @@ func (a *analyses) observe(s *Slot, missing []flowsetSource) {
 	})
 	if limited {
 		e := a.limits(s.parts)
-		inParallel(a.workers, len(a.parts), func(i int) { a.parts[i].track(s.parts[i], e) })
+		inParallel(len(a.workers), len(a.parts), func(worker, i int) {
+			a.parts[i].work.UseScratch(&a.workers[worker])
+			a.parts[i].track(s.parts[i], e)
+		})
 	}
 	a.merge(s)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/slowslot"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -22,7 +23,7 @@ func partitioned(n *slowslot.Network, l slowslot.Limits, partitions int) *analys
 	if err != nil {
 		panic(err)
 	}
-	a.workers = 4
+	a.workers = make([]paths.Scratch, 4)
 	return a
 }
 
@@ -114,7 +115,7 @@ func TestPanicOfAPartitionIsTheCallers(t *testing.T) {
 					t.Errorf("%d workers: recovered %v; want the panic of part 3", workers, p)
 				}
 			}()
-			inParallel(workers, 8, func(i int) {
+			inParallel(workers, 8, func(_, i int) {
 				if i == 3 {
 					panic("part 3")
 				}

@@ -134,7 +134,7 @@ func TestSteadySlotAllocatesNothingPerFlow(t *testing.T) {
 		s := newSteady(t, perSwitch)
 		a, err := newAnalyses(s.config(2))
 		check(t, err)
-		a.workers = 1
+		a.workers = a.workers[:1]
 		n := 0
 		next := func() { a.observe(s.slot(n), nil); n++ }
 		for range 80 { // longer than what is dated of a flow
