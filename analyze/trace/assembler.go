@@ -99,7 +99,6 @@ type Assembler struct {
 	// Open entries, the one that is due first at the front: that which has been quiet for
 	// longest, of those that wait for no pause to end.
 	oldest, newest int32
-	waits          map[int32]wait // of entries whose packets wait in paused queues
 
 	now model.Time
 	// lostAt is when mirrors were last lost between the switches and here.
@@ -125,6 +124,7 @@ type entry struct {
 	latest        uint32     // rank of the latest hop
 	count         uint8
 	why           mirror.Reasons
+	waits         bool             // its packet is in a paused queue
 	fingerprints  [perBlock]uint32 // of its first hops, to find one again
 	id            ID
 
@@ -133,6 +133,7 @@ type entry struct {
 	frameRank                      uint32 // rank of the hop whose frame is kept
 	length, frame                  uint16
 	reordered, duplicates, repeats uint16
+	wait                           wait // if it waits
 
 	hops [perBlock]Hop // the first ones; inline for cache locality
 }
@@ -153,7 +154,7 @@ func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assemble
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none, waits: map[int32]wait{}, lostAt: math.MinInt64}
+	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none, lostAt: math.MinInt64}
 	a.resize(1 << 10)
 	return a, nil
 }
@@ -175,9 +176,7 @@ func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	i := a.findOrOpen(m)
 	e := &a.traces[i]
 	e.last, e.due = a.now, a.now.Add(a.cfg.CloseAfter)
-	if len(a.waits) > 0 {
-		delete(a.waits, i) // it has left the paused queue
-	}
+	e.waits = false // it has left the paused queue
 	e.why |= m.Reasons
 	a.moveToNewest(i)
 	// Mirrors overtake each other. The frame is that of the first hop: later ones have
@@ -346,10 +345,9 @@ func (a *Assembler) closeTrace(i int32, evicted bool) {
 		e.more = a.more[b].before
 		a.more[b].before, a.freeMore = a.freeMore, b
 	}
-	if w, waits := a.waits[i]; waits && (w.forGood || evicted) {
+	if e := &a.traces[i]; e.waits && (e.wait.forGood || evicted) {
 		t.End, t.Paused = Unsettled, true
 	}
-	delete(a.waits, i)
 	a.freeEntry(i)
 	a.stats.Closed++
 	if evicted {

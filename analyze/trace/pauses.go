@@ -42,22 +42,23 @@ func (a *Assembler) waitsForPause(i int32) bool {
 		return false
 	}
 	p, known := a.cfg.Pauses(&t.Key, model.Port{Node: at.Switch, Port: at.Out})
-	w, waits := a.waits[i]
+	e := &a.traces[i]
+	w := e.wait
 	limit := a.cfg.CloseAfter
 	unread := p.Read < t.Last && p.Interval <= maxReportLag*limit
 	switch {
-	case !known, !waits && p.Last < t.Last && !unread:
+	case !known, !e.waits && p.Last < t.Last && !unread:
 		return false // the queue was open
-	case !waits:
+	case !e.waits:
 		w = wait{since: p.Read, paused: p.Paused}
 	case p.Read.Sub(max(w.since, t.Last))-(p.Paused-w.paused) >= limit:
 		return false // it has sent what it held
 	case a.now.Sub(t.Last) >= maxWait*limit:
 		w.forGood = true
 	}
-	a.waits[i] = w
+	e.wait, e.waits = w, true
 	if !w.forGood {
-		a.traces[i].due = a.now.Add(limit)
+		e.due = a.now.Add(limit)
 		a.moveToNewest(i)
 	}
 	return !w.forGood

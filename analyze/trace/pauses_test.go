@@ -76,8 +76,8 @@ func TestPacketsInPausedQueues(t *testing.T) {
 			case ended.End != tc.want || at > model.Time(tc.by)*ms:
 				t.Errorf("%v at %v, want %v by %d ms", ended.End, time.Duration(at), tc.want, tc.by)
 			}
-			if len(a.waits) > 0 || a.Stats().Open > 0 {
-				t.Errorf("%d waits and %d traces are left, want none", len(a.waits), a.Stats().Open)
+			if n := a.Stats().Open; n > 0 {
+				t.Errorf("%d traces are left, want none", n)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/dataplane/agent"
 	"github.com/weft-telemetry/weft/dataplane/lab"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -145,6 +146,7 @@ func runFor(t *testing.T, l *lab.Lab, traffic *lab.Traffic, d time.Duration) {
 // the flows that are decoded from its switches with the books of the generator: packets of
 // every flow, at every switch of a path that the routes intend.
 func TestFlowsetsEqualBooks(t *testing.T) {
+	race.LeaveToPlainRun(t) // under the detector, agents beside other tests are often late for packets
 	needsRoot(t)
 	macs := map[model.NodeID]*dta.MAC{}
 	key := func(id model.NodeID) *dta.MAC { return macs[id] }
