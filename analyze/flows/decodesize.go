@@ -16,8 +16,8 @@ const (
 
 // DecodedFlow is the memory for a flow at a switch: its record, and what the analyses keep
 // of it in three slots. Flows that are at one switch take that much, those that pass five
-// take 55 to 60 % of it at each, as their keys are kept once: control/flowwatch measures both.
-const DecodedFlow = model.Bytes(unsafe.Sizeof(Record{})) + 480
+// take 60 to 65 % of it at each, as their keys are kept once: control/flowwatch measures both.
+const DecodedFlow = model.Bytes(unsafe.Sizeof(Record{})) + 456
 
 // DecodeSize estimates the memory that decoding a flowset takes, with what is kept
 // of the result for the slots that follow.
