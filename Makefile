@@ -39,6 +39,10 @@ console-deps:
 # internal/race says what and why.
 PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules -E '/internal/(race|browsertest)"' .)))
 
+# Of those, the ones that hold a fabric of this machine's kernel to real time: they run
+# after the others, with all cores.
+ALONE = ./dataplane/lab/
+
 # Packages tested at once: many tests wait for sockets and browsers, so that more than
 # one a core keep all cores busy.
 PACKAGES ?= $(shell echo $$(($$(nproc) * 3 / 2)))
@@ -52,7 +56,8 @@ unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
 	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd vtysh:frr clickhouse-server:clickhouse-server
 	$(GO) test -p $(PACKAGES) -timeout 20m -race ./...
-	$(GO) test -p $(PACKAGES) -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(PLAIN) # vetted above
+	$(GO) test -p $(PACKAGES) -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(filter-out $(ALONE),$(PLAIN)) # vetted above
+	$(GO) test -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(ALONE))" $(ALONE)
 
 JOB ?=
 
