@@ -134,12 +134,7 @@ func benchGNMI(ctx context.Context, targets, ports, rounds int) ([]Result, error
 	}
 	r := higherIsBetter(fmt.Sprintf("port tables of %d gNMI targets × %d ports at 1 s", targets, ports), float64(c.Out), "", "sent by the targets", float64(t.sent.Load()), 1)
 	r.Note = fmt.Sprintf("%d readings in %.1f s, %.0f µs of CPU for a table, the targets' part included", readings.Load(), took.Seconds(), float64(cpu.Microseconds())/float64(max(c.Out, 1)))
-	for _, l := range c.Losses {
-		if l.Count > 0 && !l.Expected {
-			r.Note += fmt.Sprintf("; %d %s", l.Count, l.Reason)
-			r.Pass = false
-		}
-	}
+	addLosses(&r, c)
 	return []Result{r}, nil
 }
 
