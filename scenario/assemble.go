@@ -32,6 +32,7 @@ type session struct {
 	captures    []*capture
 	collector   *traceCollector // nil: the scenario expects nothing of traces
 	diagnosis   *diagnosis      // nil: the scenario has no agents
+	repeats     *repeats        // nil: the run goes on when a job repeats itself
 }
 
 // part is the flows of one traffic item, as indexes in the network.
@@ -50,7 +51,7 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	for _, step := range []func(Options) error{
 		x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic,
 		x.scheduleMigrations, x.injectFaults, x.scheduleRouteChanges, x.startBGP, x.setClocks, x.startAgents,
-		x.attachPrograms, x.startCaptures, x.callBegin,
+		x.attachPrograms, x.startCaptures, x.watchRepeats, x.callBegin,
 	} {
 		if err := step(o); err != nil {
 			return nil, err

@@ -16,6 +16,9 @@ import (
 // guess.
 func (x *session) collectNotes(r *Result) []string {
 	notes := append(slices.Clone(x.s.Notes), x.offeredLoad...)
+	if x.repeats != nil {
+		notes = append(notes, x.repeats.note())
+	}
 	if !x.s.pfcExplained {
 		notes = append(notes, x.pfcNotes()...)
 	}

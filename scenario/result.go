@@ -34,6 +34,7 @@ type Result struct {
 	Deadlocks     []Deadlock `json:"deadlocks"`
 	LosslessDrops int64      `json:"lossless_drops"` // buffer full, of priorities under PFC
 	Jobs          []Jobs     `json:"jobs"`
+	Skipped       *Skipped   `json:"skipped,omitempty"` // nil: the run went to its end
 	// CriticalPaths are those of traffic whose flows wait for each other.
 	CriticalPaths []CriticalPath `json:"critical_paths"`
 	Telemetry     *Telemetry     `json:"telemetry,omitempty"` // nil where no switch runs a program
@@ -82,6 +83,9 @@ func (x *session) result() *Result {
 	r.Deadlocks, r.Jobs, r.CriticalPaths = x.deadlocks(), x.jobs(), x.criticalPaths()
 	r.Injected, r.Telemetry = x.injected(), x.telemetry()
 	r.Diagnoses, r.DiagnosisRequests = x.diagnoses()
+	if x.repeats != nil {
+		r.Skipped = x.repeats.skipped
+	}
 	r.Run.Notes = x.collectNotes(r)
 	r.judge(x)
 	for i := range r.Diagnoses {
@@ -121,6 +125,9 @@ func (x *session) flowResults() []report.FlowResult {
 	seen := make([]bool, x.flows)
 	for _, rec := range x.net.Records() {
 		seen[rec.ID] = true
+		if !rec.Finished && x.repeats.skips(rec.ID, &rec.Spec) {
+			continue
+		}
 		f := x.flowResult(rec.ID)
 		f.Delivered, f.Retransmitted = model.Bytes(rec.Sent), x.packets(rec.Retransmitted)
 		f.Start, f.Finish, f.Finished, f.Ideal = x.clock(rec.Start), x.clock(rec.Finish), rec.Finished, rec.Ideal.Duration()
@@ -130,7 +137,7 @@ func (x *session) flowResults() []report.FlowResult {
 		out = append(out, f)
 	}
 	for id := range x.flows {
-		if _, spec := x.net.FlowKey(id); seen[id] || timeOf(spec.Start) > x.net.Now() || spec.IsComputation() {
+		if _, spec := x.net.FlowKey(id); seen[id] || timeOf(spec.Start) > x.net.Now() || spec.IsComputation() || x.repeats.skips(id, &spec) {
 			continue
 		}
 		f := x.flowResult(id)

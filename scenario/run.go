@@ -37,6 +37,11 @@ type Options struct {
 	// faster, and else one. They change no result.
 	Cores int
 
+	// SkipRepeats, if not 0, ends the run when the iterations of the scenario's job take as
+	// long as each other, but for this share of their mean: the result says when the job
+	// would end if they go on like that.
+	SkipRepeats float64
+
 	unrecorded bool // no truth and no result: see Open
 }
 
@@ -106,6 +111,9 @@ func (x *session) simulate(ctx context.Context, began time.Time, progress func(P
 			return fmt.Errorf("stopped at %v of %v: %w", at.Duration(), end.Duration(), err)
 		}
 		if x.s.StopWhenFinished && x.net.Finished == x.flows {
+			break
+		}
+		if x.repeats != nil && x.repeats.steady() {
 			break
 		}
 		if now := time.Now(); progress != nil && now.Sub(p.last) >= progressInterval {

@@ -35,6 +35,7 @@ type runFlags struct {
 	parquet  bool
 	quiet    bool
 	check    bool
+	repeats  float64 // share by which iterations that are skipped may differ
 	sweep    sweepFlags
 	workload workloadFlags
 	reports  reportFlags // with --speak
@@ -65,6 +66,9 @@ value of the file. --seeds runs the scenario with each seed and prints the mean 
 every figure with its 95 % confidence interval; --vary does so with each value of a setting, and --plot draws
 the figures with their confidence bands. --csv keeps the runs in a file, and a
 sweep that was interrupted goes on where it stopped.
+
+--skip-repeats ends the run of a collective with many iterations when these repeat, and
+says when the last one would end if they go on like that.
 
 With --speak sonic the scenario runs by the wall clock, and its switches export what SONiC
 switches do, for a running weft serve: sFlow to --send, high-frequency telemetry to --otlp, and
@@ -104,6 +108,11 @@ expectation is checked: what the fabric shows is the service's to find.`,
 			}
 			if cmd.Flags().Changed("cores") && f.cores < 1 || f.cores > sim.MaxCores {
 				return usagef("--cores %d, want 1 to %d", f.cores, sim.MaxCores)
+			}
+			if changed := cmd.Flags().Changed("skip-repeats"); changed && !(f.repeats > 0 && f.repeats < 1) {
+				return usagef("--skip-repeats %v, want a share above 0 and below 1", f.repeats)
+			} else if changed && f.sweep.seeds != "" {
+				return usagef("--skip-repeats is for one run, and --seeds makes several")
 			}
 			if f.sweep.seeds != "" {
 				return f.runSweep(ctx, a, cmd, strings.Join(args, ""))
@@ -164,6 +173,9 @@ expectation is checked: what the fabric shows is the service's to find.`,
 	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil,
 		"with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
 	cmd.Flags().IntVar(&f.cores, "cores", 0, "cores to run on; results do not depend on it (default: all for fabrics of 1000 nodes or more, else one)")
+	cmd.Flags().Float64Var(&f.repeats, "skip-repeats", 0,
+		"end the run when 16 iterations of its collective differ by at most this share of their mean (0.01 if none is given), and say when the last one would end")
+	cmd.Flags().Lookup("skip-repeats").NoOptDefVal = "0.01"
 	cmd.Flags().BoolVar(&f.check, "check", false, "check the scenario and the files it names, and exit")
 	cmd.Flags().StringVar(&f.reports.send, "send", "", "with --speak: send sFlow to a running weft serve, udp://HOST:PORT")
 	f.reports.register(cmd, "")
@@ -191,7 +203,7 @@ func (f *runFlags) checkSpeak(changed func(flag string) bool) error {
 		}
 		return nil
 	}
-	for _, name := range []string{"out", "pcap", "seeds", "cores"} {
+	for _, name := range []string{"out", "pcap", "seeds", "cores", "skip-repeats"} {
 		if changed(name) {
 			return usagef("--%s: a scenario with --speak runs once and has no results of its own", name)
 		}
@@ -290,7 +302,7 @@ func (f *runFlags) makeOutputDir() error {
 }
 
 func (f *runFlags) options() (o scenario.Options) {
-	o.Cores = f.cores
+	o.Cores, o.SkipRepeats = f.cores, f.repeats
 	if f.out == "" {
 		return o
 	}
