@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weft-telemetry/weft/bench/ns3"
+	"github.com/weft-telemetry/weft/sim/ns3"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"

@@ -12,7 +12,7 @@ import (
 )
 
 // Claims lists them.
-func Claims() []claim.Claim { return []claim.Claim{queue, collective, shares} }
+func Claims() []claim.Claim { return []claim.Claim{queue, collective, shares, peer} }
 
 // newNetwork builds a simulation of a fabric.
 func newNetwork(f *topo.Fabric, err error, cfg sim.Config) (*sim.Network, error) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // withCompiler puts a g++ made of shell first on the path and gives the test a
@@ -83,7 +85,7 @@ func TestRunBuildsOnce(t *testing.T) {
 	script, builds := compiler(t, `printf "{\"sent\":%d}" "$(wc -l)"`)
 	withCompiler(t, script)
 	for range 3 {
-		if got, err := Run(t.Context(), small()); err != nil || got != (Result{Sent: 3}) {
+		if got, err := Run(t.Context(), small()); err != nil || !cmp.Equal(got, Result{Sent: 3}) {
 			t.Fatalf("Run = %+v, %v; want 3 flows counted", got, err)
 		}
 	}

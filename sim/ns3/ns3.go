@@ -1,5 +1,5 @@
 // Package ns3 runs UDP flows through a fat-tree in ns-3, the peer that Weft's
-// simulator is compared with. The simulation is a C++ program of ours,
+// simulator is compared with: its speed by weft bench sim, its results by weft repro sim-ns3. The simulation is a C++ program of ours,
 // cpp/fattree.cc, built on demand against Debian's libns3-dev.
 package ns3
 
@@ -29,6 +29,9 @@ type Config struct {
 
 	Flows []Flow
 	Stop  time.Duration // end of the run, in simulated time
+
+	Arrivals bool // Result.Arrived is wanted; a host then sends at most 50,000 flows
+	Routed   bool // flows take the ports of Flow.Up, not those that a hash chooses; 50,000 of a host as well
 }
 
 // Flow sends packets of Config.Payload at even intervals; the last may be
@@ -38,6 +41,7 @@ type Flow struct {
 	Bytes    model.Bytes // of payload
 	Start    time.Duration
 	Rate     model.Rate // of payload
+	Up       [2]int     // if Config.Routed: which port up, from 0, at the ToR and at the leaf
 }
 
 // Result is what a run did and cost. Packets in flight at the end are sent and
@@ -56,6 +60,10 @@ type Result struct {
 	// a busy machine.
 	CPU        time.Duration `json:"cpu_ns"`
 	PeakMemory model.Bytes   `json:"peak_memory"` // of the process
+
+	// Arrived is when the last packet of each flow arrived, in picoseconds; -1 where one
+	// has not.
+	Arrived []int64 `json:"arrived_ps,omitempty"`
 }
 
 // Run builds the program if this machine has not yet, and runs it.
@@ -104,6 +112,8 @@ func (c Config) check() error {
 			return fmt.Errorf("ns3: flow %d starts at %v, want at least 0", i, f.Start)
 		case f.Rate <= 0:
 			return fmt.Errorf("ns3: flow %d at %v, want more than 0", i, f.Rate)
+		case c.Routed && (min(f.Up[0], f.Up[1]) < 0 || max(f.Up[0], f.Up[1]) >= c.K/2):
+			return fmt.Errorf("ns3: flow %d leaves by ports %d and %d up, want 0 to %d", i, f.Up[0], f.Up[1], c.K/2-1)
 		}
 	}
 	return nil
@@ -119,6 +129,8 @@ func (c Config) args() []string {
 		fmt.Sprintf("--delay=%d", c.Delay.Nanoseconds()),
 		fmt.Sprintf("--payload=%d", int64(c.Payload)),
 		fmt.Sprintf("--stop=%d", c.Stop.Nanoseconds()),
+		fmt.Sprintf("--arrivals=%t", c.Arrivals),
+		fmt.Sprintf("--routed=%t", c.Routed),
 	}
 }
 
@@ -126,7 +138,11 @@ func (c Config) args() []string {
 // input.
 func (c Config) appendFlows(b []byte) []byte {
 	for _, f := range c.Flows {
-		b = fmt.Appendf(b, "%d %d %d %d %d\n", f.Src, f.Dst, int64(f.Bytes), f.Start.Nanoseconds(), int64(f.Rate))
+		b = fmt.Appendf(b, "%d %d %d %d %d", f.Src, f.Dst, int64(f.Bytes), f.Start.Nanoseconds(), int64(f.Rate))
+		if c.Routed {
+			b = fmt.Appendf(b, " %d %d", f.Up[0], f.Up[1])
+		}
+		b = append(b, '\n')
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package ns3
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func small() Config {
 
 func TestProgramGetsEveryArgument(t *testing.T) {
 	c := small()
-	wantArgs := []string{"--k=4", "--rate=100000000000", "--delay=1000", "--payload=1000", "--stop=100000"}
+	wantArgs := []string{"--k=4", "--rate=100000000000", "--delay=1000", "--payload=1000", "--stop=100000", "--arrivals=false", "--routed=false"}
 	if diff := cmp.Diff(wantArgs, c.args()); diff != "" {
 		t.Errorf("arguments differ (-want +got):\n%s", diff)
 	}
@@ -39,12 +40,12 @@ func TestProgramGetsEveryArgument(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	const line = `{"packet_hops":70,"sent":14,"received":13,"dropped":1,"used_ports":9,"events":323,` +
-		`"simulated_ns":1000000,"wall_ns":4738764,"cpu_ns":736475,"peak_memory":"17387520B"}` + "\n"
+		`"simulated_ns":1000000,"wall_ns":4738764,"cpu_ns":736475,"peak_memory":"17387520B","arrived_ps":[5,-1]}` + "\n"
 	want := Result{
 		PacketHops: 70, Sent: 14, Received: 13, Dropped: 1, UsedPorts: 9, Events: 323,
-		Simulated: time.Millisecond, Wall: 4738764, CPU: 736475, PeakMemory: 17387520,
+		Simulated: time.Millisecond, Wall: 4738764, CPU: 736475, PeakMemory: 17387520, Arrived: []int64{5, -1},
 	}
-	if got, err := parse([]byte(line)); err != nil || got != want {
+	if got, err := parse([]byte(line)); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("parse(%s) = %+v, %v; want %+v, nil", line, got, err, want)
 	}
 	for name, in := range map[string]string{
@@ -73,6 +74,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"flow 0 of 0B, want":              func(c *Config) { c.Flows[0].Bytes = 0 },
 		"flow 0 starts at -1ns, want":     func(c *Config) { c.Flows[0].Start = -1 },
 		"flow 0 at 0b/s, want":            func(c *Config) { c.Flows[0].Rate = 0 },
+		"flow 1 leaves by ports 0 and 2":  func(c *Config) { c.Routed, c.Flows[1].Up[1] = true, 2 },
 	} {
 		c := small()
 		change(&c)
@@ -145,6 +147,20 @@ func TestStoreAndForward(t *testing.T) {
 	}
 }
 
+// A lone flow's last packet arrives when its path and its rate say; one whose packets are
+// still on their way has not arrived.
+func TestArrivals(t *testing.T) {
+	needNS3(t)
+	c := small()
+	c.Arrivals, c.Stop = true, 10*time.Microsecond
+	c.Flows = []Flow{{Src: 0, Dst: 15, Bytes: 2000, Rate: 80 * model.Gbps}, {Src: 4, Dst: 5, Bytes: 1000, Start: 9 * time.Microsecond, Rate: model.Gbps}}
+	got, err := Run(t.Context(), c)
+	// The second packet leaves 1,000 bytes at 80 Gb/s after the first.
+	if want := []int64{6_494_400 + 100_000, -1}; err != nil || !slices.Equal(got.Arrived, want) {
+		t.Errorf("arrived %v, %v; want %v", got.Arrived, err, want)
+	}
+}
+
 // TestFlowsKeepTheirPaths: one flow across pods of a k=4 fat-tree uses the 6
 // ports of one path. Many flows between the same two hosts use all paths: 1
 // port of the host, then 2, 4, 4, 2 and 1 of switches.
@@ -163,6 +179,35 @@ func TestFlowsKeepTheirPaths(t *testing.T) {
 		}
 		if got.UsedPorts != want || got.Received != uint64(10*flows) {
 			t.Errorf("%d flows used %d ports and received %d packets; want %d and %d", flows, got.UsedPorts, got.Received, want, 10*flows)
+		}
+	}
+}
+
+// Two flows that share a port of their path are late by a packet; by different ports they
+// are not.
+func TestRoutedFlowsTakeTheirPorts(t *testing.T) {
+	needNS3(t)
+	const onWire = 82_400 // ps, of 1,030 bytes
+	for _, tc := range []struct {
+		up   [2][2]int
+		late int64
+	}{
+		{[2][2]int{{0, 1}, {0, 1}}, onWire},
+		{[2][2]int{{0, 1}, {1, 1}}, 0}, // another leaf
+		{[2][2]int{{1, 0}, {1, 0}}, onWire},
+	} {
+		c := small()
+		c.Arrivals, c.Routed = true, true
+		c.Flows = []Flow{
+			{Src: 0, Dst: 14, Bytes: 1000, Rate: model.Gbps, Up: tc.up[0]},
+			{Src: 1, Dst: 12, Bytes: 1000, Rate: model.Gbps, Up: tc.up[1]},
+		}
+		got, err := Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if min(got.Arrived[0], got.Arrived[1]) != 6_494_400 || max(got.Arrived[0], got.Arrived[1]) != 6_494_400+tc.late {
+			t.Errorf("ports up %v: arrived %v; want one after 6494400 ps and one %d later", tc.up, got.Arrived, tc.late)
 		}
 	}
 }

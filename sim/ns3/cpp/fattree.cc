@@ -6,6 +6,7 @@
 // disciplines, IPv6, checksums. Packets are counted by ns-3's own counters.
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -35,6 +36,13 @@ HostAddress(uint32_t host)
     return Ipv4Address(network + 4 * host + 1);
 }
 
+const uint16_t firstPort = 10000; // of the flows of a host
+const uint32_t maxFlows = 50000;  // of a host at once
+
+// routed has the ports up at the ToR and at the leaf of every flow, by host and source port;
+// where it is empty, a hash chooses them.
+std::vector<std::vector<std::array<uint32_t, 2>>> routed;
+
 // FlowHash spreads flows over the equal ways up by a hash of addresses and
 // ports, as switches do. ns-3's Ipv4GlobalRouting draws a way for every packet
 // instead and walks a list of all routes to find the candidates: with it this
@@ -43,9 +51,9 @@ class FlowHash : public Ipv4RoutingProtocol
 {
   public:
     // The hosts first … first+count-1 are below this node, perPort of them
-    // behind each port. A host is below itself.
-    FlowHash(uint32_t first, uint32_t count, uint32_t perPort, uint32_t salt)
-        : m_first(first), m_count(count), m_perPort(perPort), m_salt(salt)
+    // behind each port. A host is below itself. Tiers count from the hosts up.
+    FlowHash(uint32_t tier, uint32_t first, uint32_t count, uint32_t perPort, uint32_t salt)
+        : m_tier(tier), m_first(first), m_count(count), m_perPort(perPort), m_salt(salt)
     {
     }
 
@@ -65,7 +73,8 @@ class FlowHash : public Ipv4RoutingProtocol
         uint32_t host = (ip.GetDestination().Get() - network) / 4 - m_first;
         if (host >= m_count)
         {
-            forward(m_up[Hash(p, ip) % m_up.size()], p, ip);
+            uint32_t port = routed.empty() ? Hash(p, ip) % m_up.size() : Routed(p, ip);
+            forward(m_up[port], p, ip);
         }
         else if (!m_down.empty())
         {
@@ -96,7 +105,14 @@ class FlowHash : public Ipv4RoutingProtocol
         return x >> 32;
     }
 
-    uint32_t m_first, m_count, m_perPort, m_salt;
+    uint32_t Routed(Ptr<const Packet> p, const Ipv4Header& ip) const
+    {
+        uint8_t port[2]; // UDP starts with it
+        p->CopyData(port, sizeof port);
+        return routed[(ip.GetSource().Get() - network) / 4][(port[0] << 8 | port[1]) - firstPort][m_tier - 1];
+    }
+
+    uint32_t m_tier, m_first, m_count, m_perPort, m_salt;
     std::vector<Ptr<Ipv4Route>> m_down, m_up;
     Ptr<Ipv4> m_ipv4;
 };
@@ -109,10 +125,10 @@ class Fabric
         : m_link(link), m_addresses(Ipv4Address(network), "255.255.255.252")
     {
         const uint32_t half = k / 2, tors = k * half, hosts = tors * half;
-        AddTier(hosts, 1, 1, 1);
-        AddTier(tors, 1, half, 1);
-        AddTier(tors, half, half * half, half);
-        AddTier(half * half, half * half, hosts, half * half);
+        AddTier(0, hosts, 1, 1, 1);
+        AddTier(1, tors, 1, half, 1);
+        AddTier(2, tors, half, half * half, half);
+        AddTier(3, half * half, half * half, hosts, half * half);
         const uint32_t tor = hosts, leaf = tor + tors, spine = leaf + tors;
         for (uint32_t i = 0; i < hosts; i++)
         {
@@ -163,7 +179,7 @@ class Fabric
   private:
     // AddTier makes n nodes. Groups of them (a pod's leaves, all spines) have
     // the same hosts below: count of them, perPort behind each port.
-    void AddTier(uint32_t n, uint32_t group, uint32_t count, uint32_t perPort)
+    void AddTier(uint32_t number, uint32_t n, uint32_t group, uint32_t count, uint32_t perPort)
     {
         NodeContainer tier(n);
         InternetStackHelper stack;
@@ -171,7 +187,7 @@ class Fabric
         stack.Install(tier);
         for (uint32_t i = 0; i < n; i++)
         {
-            auto routing = Create<FlowHash>(i / group * count, count, perPort, tier.Get(i)->GetId());
+            auto routing = Create<FlowHash>(number, i / group * count, count, perPort, tier.Get(i)->GetId());
             tier.Get(i)->GetObject<Ipv4>()->SetRoutingProtocol(routing);
             m_routing.push_back(routing);
         }
@@ -248,10 +264,11 @@ struct Flow
 };
 
 // ReadFlows reads a line for each flow: source and destination host, bytes,
-// start in ns, payload bits per second.
+// start in ns, payload bits per second, and the two ports up, below half, unless that is 0.
 std::vector<Flow>
-ReadFlows(const std::string& file, const Fabric& fabric, uint32_t payload)
+ReadFlows(const std::string& file, const Fabric& fabric, uint32_t payload, uint32_t half)
 {
+    routed.resize(half > 0 ? fabric.Hosts() : 0);
     std::ifstream in(file);
     NS_ABORT_MSG_IF(!in, "cannot read " << file);
     std::vector<Flow> flows;
@@ -260,7 +277,13 @@ ReadFlows(const std::string& file, const Fabric& fabric, uint32_t payload)
     while (in >> src >> dst >> bytes >> start >> rate)
     {
         NS_ABORT_MSG_IF(src >= count.size() || dst >= count.size() || rate == 0, "flow " << flows.size() << " is impossible");
-        uint16_t port = 10000 + count[src]++ % 50000;
+        if (half > 0)
+        {
+            std::array<uint32_t, 2> up{};
+            NS_ABORT_MSG_IF(!(in >> up[0] >> up[1]) || up[0] >= half || up[1] >= half || count[src] == maxFlows, "flow " << flows.size() << " has no port up");
+            routed[src].push_back(up);
+        }
+        uint16_t port = firstPort + count[src]++ % maxFlows;
         Time gap = PicoSeconds(uint64_t(payload * 8e12 / rate + 0.5));
         flows.push_back({fabric.GetNode(src), {HostAddress(src), port}, {HostAddress(dst), receiverPort},
                          bytes, payload, NanoSeconds(start), gap, nullptr});
@@ -277,6 +300,51 @@ Receive(Ptr<Socket> s)
         received++;
     }
 }
+
+// Arrivals notes when the last packet of each flow has arrived. Packets are told apart by
+// their source, so that a host has at most maxFlows flows.
+class Arrivals
+{
+  public:
+    Arrivals(const std::vector<Flow>& flows, uint32_t hosts) : m_flow(hosts), m_missing(flows.size()), m_last(flows.size(), -1)
+    {
+        for (uint32_t i = 0; i < flows.size(); i++)
+        {
+            auto& own = m_flow[flows[i].node->GetId()];
+            NS_ABORT_MSG_IF(own.size() == maxFlows, "host " << flows[i].node->GetId() << " has too many flows");
+            own.push_back(i);
+            m_missing[i] = (flows[i].bytes + flows[i].payload - 1) / flows[i].payload;
+        }
+    }
+
+    void Receive(Ptr<Socket> s)
+    {
+        Address from;
+        while (s->RecvFrom(from))
+        {
+            received++;
+            auto source = InetSocketAddress::ConvertFrom(from);
+            uint32_t flow = m_flow[(source.GetIpv4().Get() - network) / 4][source.GetPort() - firstPort];
+            if (--m_missing[flow] == 0)
+            {
+                m_last[flow] = Simulator::Now().GetPicoSeconds();
+            }
+        }
+    }
+
+    void Print(std::ostream& out) const
+    {
+        for (uint32_t i = 0; i < m_last.size(); i++)
+        {
+            out << (i > 0 ? "," : "") << m_last[i];
+        }
+    }
+
+  private:
+    std::vector<std::vector<uint32_t>> m_flow; // by host and source port
+    std::vector<uint64_t> m_missing;           // packets, by flow
+    std::vector<int64_t> m_last;               // in ps; -1: some packet has not arrived
+};
 
 // Read reads a clock in nanoseconds.
 int64_t
@@ -313,6 +381,7 @@ main(int argc, char* argv[])
     uint32_t k = 4, payload = 1000;
     uint64_t rate = 100000000000, delay = 1000, stop = 1000000;
     std::string file = "/dev/stdin";
+    bool times = false, ports = false;
     CommandLine cmd;
     cmd.AddValue("k", "ports of a switch, even", k);
     cmd.AddValue("rate", "of a link, bits per second", rate);
@@ -320,6 +389,8 @@ main(int argc, char* argv[])
     cmd.AddValue("payload", "UDP payload of a packet, bytes", payload);
     cmd.AddValue("stop", "end of the run, nanoseconds", stop);
     cmd.AddValue("flows", "file of flows", file);
+    cmd.AddValue("arrivals", "print when the last packet of each flow arrived", times);
+    cmd.AddValue("routed", "flows say their ports up", ports);
     cmd.Parse(argc, argv);
 
     // At 100 Gb/s a byte takes 80 ps; the default nanoseconds would round.
@@ -332,15 +403,16 @@ main(int argc, char* argv[])
     link.DisableFlowControl(); // otherwise a queue discipline sits before every queue
     Fabric fabric(k, link);
 
+    auto flows = ReadFlows(file, fabric, payload, ports ? k / 2 : 0);
+    Arrivals arrivals(times ? flows : std::vector<Flow>(), fabric.Hosts());
     std::vector<Ptr<Socket>> receivers;
     for (uint32_t i = 0; i < fabric.Hosts(); i++)
     {
         auto s = Socket::CreateSocket(fabric.GetNode(i), UdpSocketFactory::GetTypeId());
         s->Bind(InetSocketAddress(Ipv4Address::GetAny(), receiverPort));
-        s->SetRecvCallback(MakeCallback(&Receive));
+        s->SetRecvCallback(times ? MakeCallback(&Arrivals::Receive, &arrivals) : MakeCallback(&Receive));
         receivers.push_back(s);
     }
-    auto flows = ReadFlows(file, fabric, payload);
     for (auto& f : flows)
     {
         Simulator::ScheduleWithContext(f.node->GetId(), f.start, &Flow::Start, &f);
@@ -356,5 +428,12 @@ main(int argc, char* argv[])
               << ",\"dropped\":" << fabric.Dropped() << ",\"used_ports\":" << fabric.UsedPorts()
               << ",\"events\":" << Simulator::GetEventCount()
               << ",\"simulated_ns\":" << Simulator::Now().GetNanoSeconds() << ",\"wall_ns\":" << wall
-              << ",\"cpu_ns\":" << cpu << ",\"peak_memory\":\"" << PeakMemory() << "B\"}" << std::endl;
+              << ",\"cpu_ns\":" << cpu << ",\"peak_memory\":\"" << PeakMemory() << "B\"";
+    if (times)
+    {
+        std::cout << ",\"arrived_ps\":[";
+        arrivals.Print(std::cout);
+        std::cout << "]";
+    }
+    std::cout << "}" << std::endl;
 }
