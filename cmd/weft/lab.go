@@ -26,7 +26,8 @@ func (a *app) labCommand() *cobra.Command {
 		Long: `Build a fabric on this machine: a network namespace for every node, a veth pair for
 every link, the kernel's forwarding with ECMP by the routes of the topology, and an agent
 (weft agent) for every switch. Faults are real: routes of the kernel's tables, links that
-are down, packets that an eBPF program drops.
+are down, packets that an eBPF program drops. With --routing bgp the switches run FRR, and
+learn their routes from one another.
 
 Nothing outside of the namespaces, whose names begin with weft-, is touched. What a lab
 that was killed has left is removed at the next start, and by weft lab down. Needs root
@@ -42,13 +43,18 @@ and Linux 5.17.`,
 func (a *app) labUpCommand() *cobra.Command {
 	var f agentFlags
 	traffic := lab.TrafficConfig{IPv4: true}
-	var family, rate string
+	var family, rate, routing string
 	cmd := &cobra.Command{
 		Use:   "up FABRIC",
 		Short: "Build a fabric, send traffic, and report, until interrupted",
 		Long: `Build the fabric of a topology file, send UDP and TCP between all hosts, and have the
 switches report to weft serve. When it is interrupted, the fabric is removed, and the books
-of the traffic are printed: packets sent and received, and bytes of TCP.`,
+of the traffic are printed: packets sent and received, and bytes of TCP.
+
+With --routing bgp each switch runs zebra and bgpd of FRR (package frr) in its namespace,
+with an AS number of its own, and learns the routes to hosts over its links to switches
+(BGP unnumbered). Traffic begins when all have converged to the intended next hops. vtysh
+--vty_socket /run/weft-frr/weft-NODE shows what a switch knows.`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, routes, err := readRoutes(args[0])
@@ -78,14 +84,16 @@ of the traffic are printed: packets sent and received, and bytes of TCP.`,
 			setMirrorLists(&cfg, &lists)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runLab(ctx, cmd.OutOrStdout(), lab.Config{Routes: routes, Agent: cfg, Key: key, List: lists.FlowsetList, Rate: limit}, traffic)
+			return runLab(ctx, cmd.OutOrStdout(), lab.Config{Routes: routes, Agent: cfg, Key: key, List: lists.FlowsetList, Rate: limit, BGP: routing == "bgp"}, traffic)
 		},
 	}
 	cmd.Flags().IntVar(&traffic.UDP, "pairs", 1, "UDP flows from every host to every other; 0: none")
 	cmd.Flags().IntVar(&traffic.TCP, "tcp", 0, "TCP connections from every host to every other; 0: none")
 	cmd.Flags().DurationVar(&traffic.Pause, "pause", 10*time.Millisecond, "time between two packets of a UDP flow, and two messages of 4 KiB of a connection")
 	cmd.Flags().StringVar(&family, "ip", "4", "addresses of the traffic: 4, 6 or both")
+	cmd.Flags().StringVar(&routing, "routing", "static", "routes of switches: static, the intended ones, or bgp, which they learn by FRR")
 	cmd.Flags().StringVar(&rate, "rate", "", "rate of every port, such as 100Mb/s; empty: not limited")
+	knownValues(cmd, "routing", "static", "bgp")
 	f.register(cmd)
 	return cmd
 }
@@ -96,14 +104,21 @@ func runLab(ctx context.Context, w io.Writer, cfg lab.Config, send lab.TrafficCo
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := l.Converge(ctx); err != nil {
+		return err
+	}
 	traffic, err := lab.NewTraffic(l, send)
 	if err != nil {
 		return err
 	}
 	books := traffic.Flows()
 	defer func() { err = errors.Join(err, traffic.Close()) }()
-	fmt.Fprintf(w, "%s in network namespaces, %s; reports to %v. Ctrl-C removes them.\n",
-		nodeCount(l.Fabric()), plural.Count(len(books), "flow"), cfg.Agent.To)
+	routes := ""
+	if cfg.BGP {
+		routes = ", routes by BGP"
+	}
+	fmt.Fprintf(w, "%s in network namespaces, %s%s; reports to %v. Ctrl-C removes them.\n",
+		nodeCount(l.Fabric()), plural.Count(len(books), "flow"), routes, cfg.Agent.To)
 	agents, stopAgents := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { err = l.Run(agents) })
@@ -151,7 +166,7 @@ func (a *app) labDownCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Remove what labs have left",
-		Long:  `Remove the network namespaces of labs, and with them their interfaces, routes and programs.`,
+		Long:  `Remove the network namespaces of labs, and with them their interfaces, routes, programs and routers.`,
 		Args:  argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			removed, err := lab.Remove()

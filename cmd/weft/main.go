@@ -114,6 +114,9 @@ input, 3 the command succeeded and found a fault.`,
 			if a.format != "table" && a.format != "json" {
 				return usagef("output format %q, want table or json", a.format)
 			}
+			if err := cmd.ValidateFlagGroups(); err != nil { // cobra does so after this
+				return usageError{err}
+			}
 			a.started = true
 			return nil
 		},

@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-telemetry/weft/dataplane/ebpf"
 	"github.com/weft-telemetry/weft/model"
@@ -14,7 +16,7 @@ import (
 // Blackhole has a node discard packets to a host.
 func (l *Lab) Blackhole(at, host model.NodeID) error {
 	for _, to := range addresses(l.fabric.Node(host)) {
-		if err := l.nodes[at].RouteReplace(&netlink.Route{Dst: single(to), Type: unicastBlackhole}); err != nil {
+		if err := l.nodes[at].RouteReplace(&netlink.Route{Dst: single(to), Type: unicastBlackhole, Priority: l.faultMetric(at, host)}); err != nil {
 			return fmt.Errorf("lab: black hole of %s, %v, at %s: %w", l.fabric.Node(host).Name, to, l.fabric.Node(at).Name, err)
 		}
 	}
@@ -28,15 +30,37 @@ const unicastBlackhole = 6
 // next node sends them back, that is a loop.
 func (l *Lab) Misroute(at, host model.NodeID, ports ...model.PortID) error {
 	for _, to := range addresses(l.fabric.Node(host)) {
-		if err := l.setRoute(at, to, ports); err != nil {
+		if err := l.setRoute(at, to, ports, l.faultMetric(at, host)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RestoreRoute has a node forward packets to a host as intended again.
-func (l *Lab) RestoreRoute(at, host model.NodeID) error { return l.setIntended(at, host) }
+// faultMetric is the metric of a fault's route: that of the intended one, which it replaces, or a better
+// one than that of a route that is learned, and stays.
+func (l *Lab) faultMetric(at, host model.NodeID) int {
+	if l.learned(at, host) {
+		return betterMetric
+	}
+	return 0
+}
+
+// betterMetric is better than that of BGP's routes in the kernel, 20.
+const betterMetric = 1
+
+// RestoreRoute has a node forward packets to a host as intended, or as it has learned, again.
+func (l *Lab) RestoreRoute(at, host model.NodeID) error {
+	if !l.learned(at, host) {
+		return l.setIntended(at, host)
+	}
+	for _, to := range addresses(l.fabric.Node(host)) {
+		if err := l.nodes[at].RouteDel(&netlink.Route{Dst: single(to), Priority: betterMetric}); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("lab: remove the fault's route of %s to %v: %w", l.fabric.Node(at).Name, to, err)
+		}
+	}
+	return nil
+}
 
 // DropSilently has a port drop a share of the packets that it sends, until the result is
 // closed.
@@ -81,6 +105,9 @@ func (l *Lab) SetLink(port model.Port, up bool) error {
 		return err
 	}
 	if err := l.addNeighbour(ns, dev, l.fabric.Port(port).Peer); err != nil {
+		return err
+	}
+	if err := l.addLocal(ns, dev, port); err != nil {
 		return err
 	}
 	return l.addRoutes(l.fabric.Node(port.Node))

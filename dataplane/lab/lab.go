@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +30,9 @@ type Config struct {
 	List  func(model.NodeID) dta.ListID // of a switch's flowsets
 	Key   func(model.NodeID) *dta.MAC   // nil: reports are not authenticated
 	Rate  model.Rate                    // of every port; 0: not limited
+	// BGP has switches learn the routes to hosts from one another, by FRR's zebra and bgpd. Otherwise
+	// the intended ones are installed.
+	BGP bool
 }
 
 // Lab is a fabric of network namespaces.
@@ -37,14 +42,16 @@ type Lab struct {
 	nodes  map[model.NodeID]*namespace
 	agents map[model.NodeID]*agent.Agent
 	wires  []io.Closer // programs that make veth pairs behave as wires
+
+	routers map[model.NodeID]*router // with Config.BGP, of switches
 }
 
 // Up builds a fabric. What a lab before has left behind is removed first. Agents count
-// from Run on.
+// from Run on. With BGP, Converge waits for the routes.
 func Up(cfg Config) (_ *Lab, err error) {
 	l := &Lab{
 		cfg: cfg, fabric: cfg.Routes.Fabric(), nodes: map[model.NodeID]*namespace{},
-		agents: map[model.NodeID]*agent.Agent{},
+		agents: map[model.NodeID]*agent.Agent{}, routers: map[model.NodeID]*router{},
 	}
 	if err := checkNames(l.fabric); err != nil {
 		return nil, err
@@ -78,6 +85,11 @@ func Up(cfg Config) (_ *Lab, err error) {
 	}
 	for _, node := range l.fabric.Nodes() {
 		if err := l.addRoutes(&node); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.BGP {
+		if err := l.startRouters(); err != nil {
 			return nil, err
 		}
 	}
@@ -162,10 +174,11 @@ func (l *Lab) addLink(link topo.Link) error {
 		return fmt.Errorf("link %s: %w", l.fabric.LinkName(link.A), err)
 	}
 	for _, end := range []struct {
-		ns   *namespace
-		own  *topo.Port
-		peer model.Port
-	}{{nsA, a, link.B}, {nsB, b, link.A}} {
+		ns    *namespace
+		own   *topo.Port
+		local model.Port
+		peer  model.Port
+	}{{nsA, a, link.A, link.B}, {nsB, b, link.B, link.A}} {
 		dev, err := end.ns.LinkByName(end.own.Name)
 		if err != nil {
 			return err
@@ -174,6 +187,9 @@ func (l *Lab) addLink(link topo.Link) error {
 			return err
 		}
 		if err := l.addNeighbour(end.ns, dev, end.peer); err != nil {
+			return err
+		}
+		if err := l.addLocal(end.ns, dev, end.local); err != nil {
 			return err
 		}
 		if err := end.ns.do(func() error {
@@ -212,10 +228,10 @@ func gateways(n *topo.Node, port model.PortID) [2]netip.Addr {
 	return [2]netip.Addr{n.IPv4.Netip(), netip.AddrFrom16(local)}
 }
 
-// addRoutes installs the intended routes of a node to all hosts.
+// addRoutes installs the intended routes of a node to all hosts, but for those that it learns.
 func (l *Lab) addRoutes(n *topo.Node) error {
 	for _, id := range l.fabric.Hosts() {
-		if id == n.ID {
+		if id == n.ID || l.learned(n.ID, id) {
 			continue
 		}
 		if err := l.setIntended(n.ID, id); err != nil {
@@ -229,7 +245,7 @@ func (l *Lab) addRoutes(n *topo.Node) error {
 func (l *Lab) setIntended(at, host model.NodeID) error {
 	for _, to := range addresses(l.fabric.Node(host)) {
 		if ports := l.cfg.Routes.NextHops(at, to); len(ports) > 0 {
-			if err := l.setRoute(at, to, ports); err != nil {
+			if err := l.setRoute(at, to, ports, 0); err != nil {
 				return err
 			}
 		}
@@ -237,14 +253,14 @@ func (l *Lab) setIntended(at, host model.NodeID) error {
 	return nil
 }
 
-// setRoute replaces the route of a node to a host.
-func (l *Lab) setRoute(at model.NodeID, to model.Addr, ports []model.PortID) error {
+// setRoute replaces the route of a node to a host that has the metric.
+func (l *Lab) setRoute(at model.NodeID, to model.Addr, ports []model.PortID, metric int) error {
 	node, ns := l.fabric.Node(at), l.nodes[at]
 	family := 0
 	if !to.Netip().Is4() {
 		family = 1
 	}
-	r := netlink.Route{Dst: single(to), Src: addresses(node)[family].Netip().AsSlice()}
+	r := netlink.Route{Dst: single(to), Src: addresses(node)[family].Netip().AsSlice(), Priority: metric}
 	for _, id := range ports {
 		p := node.Port(id)
 		dev, err := ns.LinkByName(p.Name)
@@ -312,6 +328,9 @@ func (l *Lab) Close() (err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}
+	for _, r := range l.routers {
+		err = errors.Join(err, r.close())
+	}
 	for _, w := range l.wires {
 		if w != nil {
 			err = errors.Join(err, w.Close())
@@ -331,6 +350,9 @@ func Open(r *topo.Routes) (_ *Lab, err error) {
 		if l.nodes[n.ID], err = openNamespace(n.Name); err != nil {
 			l.Leave()
 			return nil, fmt.Errorf("lab: %w", err)
+		}
+		if _, err := os.Stat(filepath.Join(routerDir, l.nodes[n.ID].name)); err == nil {
+			l.cfg.BGP = true
 		}
 	}
 	return l, nil

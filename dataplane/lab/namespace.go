@@ -98,8 +98,11 @@ func (n *namespace) setting(name, value string) error {
 }
 
 // Remove removes all network namespaces that labs have made, and returns their names.
-// Interfaces and programs in them go with them.
+// Interfaces and programs in them go with them; routers are ended first.
 func Remove() (removed []string, err error) {
+	if err := removeRouters(); err != nil {
+		return nil, fmt.Errorf("remove routers: %w", err)
+	}
 	all, err := os.ReadDir(ownDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
