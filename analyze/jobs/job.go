@@ -27,7 +27,7 @@ type Job struct {
 	Learned  bool     // from NCCL's records, not of a configuration
 	Known    []string // hosts that it has by whom it is known from, also those that do not send
 	Hosts    []string // in ring order where it is a ring
-	// Stands says that it had steps, and that one is so long that the range has no rhythm.
+	// Stands says that it had steps, and that the range has no rhythm, because one lasts.
 	Stands  bool
 	Pattern Pattern
 	Flows   []Flow

@@ -38,8 +38,8 @@ func (f *flow) bursts() (list []burst) {
 }
 
 // standing returns groups of flows of jobs that had steps and stand: a host that takes packets
-// slowly makes a step so long that the range has no rhythm, and packets are sent again, so that
-// its bytes differ from those of the steps before. What is left of the rhythm is the steps that
+// slowly makes steps last, so that the range has no rhythm, and packets are sent again, so that
+// their bytes differ. What is left of the rhythm is the steps that
 // were whole. In each, every flow of a ring or of an all-to-all begins at the same time and
 // carries the same bytes.
 func standing(flows []*flow) (groups [][]*flow) {
