@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/audit"
+	"github.com/weft-telemetry/weft/analyze/collectives"
 	"github.com/weft-telemetry/weft/analyze/commodity"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -55,6 +56,7 @@ type Controller struct {
 	sampledFrom model.Time
 	exporters   *sampled.Exporters
 	routes      routeMonitor
+	collectives collectiveMonitor
 
 	now           model.Time
 	wall          model.Time // by SetWallClock
@@ -165,6 +167,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.meter = newPortMeter(cfg.Flows.Slot, meterSlots(&cfg))
 	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)
 	c.jobRecords.Store(newJobRecords(cfg.Jobs))
+	c.collectives.recent, c.collectives.configured = collectives.NewRecent(collectives.DefaultRecentConfig()), cfg.Jobs
 	c.lastVerdict = map[verdictKind]recordedVerdict{}
 	c.requested, c.actions = map[evidenceRequest]model.Time{}, map[uint64][]api.Action{}
 	return c, err
@@ -239,6 +242,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.protect("counters", func() { c.concludeCounters(now) })
 	c.protect("sampled flows", func() { c.concludeSampledFlows(now) })
 	c.protect("routes", func() { c.concludeRoutes(now) })
+	c.protect("jobs", func() { c.learnJobs(now) })
 	c.protect("diagnoses", func() { c.recordVerdicts(c.diagnoser.Tick(now)) })
 	c.protect("incidents", func() { c.correlator.CloseQuiet(now) })
 	c.publishChanges()

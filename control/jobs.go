@@ -19,6 +19,7 @@ type Job struct {
 	Name     string
 	Hosts    []string       // by name: their addresses are the job's
 	Prefixes []netip.Prefix // addresses of others
+	learned  bool           // of NCCL's records, not of a configuration
 }
 
 // owns reports whether an address is the job's.
@@ -66,9 +67,18 @@ func (c *Controller) SetJobs(list []Job) error {
 	if err := CheckJobs(c.fabric, list); err != nil {
 		return err
 	}
+	c.collectives.mu.Lock()
+	c.collectives.changed = true // which jobs NCCL adds to these
+	c.collectives.mu.Unlock()
+	c.collectives.configured = list
+	c.useJobs(list)
+	return nil
+}
+
+// useJobs sets the jobs that incidents and queries name.
+func (c *Controller) useJobs(list []Job) {
 	c.cfg.Jobs, c.jobAddrs = list, nil
 	c.jobRecords.Store(newJobRecords(list))
-	return nil
 }
 
 // JobRecords returns the jobs that run, a new pointer if they have changed. Other
@@ -80,7 +90,7 @@ func (c *Controller) JobRecords() *[]record.Job { return c.jobRecords.Load() }
 func newJobRecords(list []Job) *[]record.Job {
 	out := make([]record.Job, 0, len(list))
 	for _, j := range list {
-		r := record.Job{Name: j.Name, Hosts: j.Hosts}
+		r := record.Job{Name: j.Name, Hosts: j.Hosts, Learned: j.learned}
 		if len(j.Prefixes) > 0 {
 			r.Owns = func(a model.Addr) bool {
 				return slices.ContainsFunc(j.Prefixes, func(p netip.Prefix) bool { return p.Contains(a.Netip()) })

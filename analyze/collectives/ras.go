@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,6 +28,22 @@ type RankState struct {
 	// Behind is how many collectives of an operation others have launched that the rank has
 	// not, if it launched none from the first report to the last.
 	Behind Lag
+}
+
+// Verdict is the rank's state in a word, and what is wrong with it, after its name; empty:
+// nothing.
+func (r *RankState) Verdict() (state, text string) {
+	switch {
+	case r.Dead:
+		return "dead", "is dead to RAS: it did not answer for a minute"
+	case r.Missing:
+		return "missing", "does not answer RAS"
+	case r.Error != "":
+		return r.Error, "has " + r.Error + " in its communicator"
+	case r.Behind.Count > 0:
+		return "behind", fmt.Sprintf("has launched %d %s less than others, and no collective from the first report to the last", r.Behind.Count, r.Behind.Op)
+	}
+	return "ok", ""
 }
 
 // Lag is a number of collectives that a rank has not launched; zero: none.

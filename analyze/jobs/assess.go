@@ -84,6 +84,9 @@ func (j *Job) Assess(e *Evidence) []Finding {
 		return []Finding{{Cause: None, Text: fmt.Sprintf("no steps are visible in slots of %v, no host pauses, no link loses packets", j.Resolution)}}
 	}
 	list = append(list, j.late()...)
+	if len(list) == 0 {
+		list = j.stalled()
+	}
 	if ideal := j.ideal(e.HostRate); len(list) == 0 && ideal > 0 && j.Exchange > slowExchange*ideal+2*j.Resolution {
 		text := fmt.Sprintf("the exchange takes %v, %.1f times what the hosts' links allow", j.Exchange, float64(j.Exchange)/float64(ideal))
 		if c := j.slowest(); c != nil {

@@ -38,6 +38,7 @@ func (a *Activity) Infer() []*Job {
 			list = append(list, j)
 		}
 	}
+	list = a.addStanding(list)
 	slices.SortFunc(list, func(x, y *Job) int {
 		return cmp.Or(cmp.Compare(len(y.Hosts), len(x.Hosts)), compareNames(x.Hosts[0], y.Hosts[0]), cmp.Compare(x.Name, y.Name))
 	})
@@ -54,7 +55,12 @@ func (a *Activity) Infer() []*Job {
 func inferredName(hosts []string) string { return fmt.Sprintf("%s+%d", hosts[0], len(hosts)-1) }
 
 // inStep groups flows that share a host and a rhythm.
-func inStep(flows []*flow) (groups [][]*flow) {
+func inStep(flows []*flow) [][]*flow {
+	return joinBy(flows, func(f, g *flow) bool { return len(findRhythms([]*flow{f, g}, 1)) > 0 })
+}
+
+// joinBy groups flows that share a host and are of one job, as two of them show.
+func joinBy(flows []*flow, together func(f, g *flow) bool) (groups [][]*flow) {
 	parent := make([]int, len(flows))
 	for i := range parent {
 		parent[i] = i
@@ -70,7 +76,7 @@ func inStep(flows []*flow) (groups [][]*flow) {
 	for i, f := range flows {
 		for _, h := range []string{f.src, f.dst} {
 			for _, k := range at[h] {
-				if x, y := root(i), root(k); x != y && len(findRhythms([]*flow{f, flows[k]}, 1)) > 0 {
+				if x, y := root(i), root(k); x != y && together(f, flows[k]) {
 					parent[max(x, y)] = min(x, y)
 				}
 			}

@@ -24,10 +24,14 @@ const (
 type Job struct {
 	Name     string
 	Inferred bool     // from flows alone, not of a configuration
+	Learned  bool     // from NCCL's records, not of a configuration
+	Known    []string // hosts that it has by whom it is known from, also those that do not send
 	Hosts    []string // in ring order where it is a ring
-	Pattern  Pattern
-	Flows    []Flow
-	Steps    []Step
+	// Stands says that it had steps, and that the range has no rhythm, because one lasts.
+	Stands  bool
+	Pattern Pattern
+	Flows   []Flow
+	Steps   []Step
 	// Period is the time from step to step, Exchange the part of it in which ranks send,
 	// each the median.
 	Period, Exchange time.Duration
@@ -35,9 +39,11 @@ type Job struct {
 	Cells            []Cell // by sender, then receiver
 	Resolution       time.Duration
 
-	flows   []*flow
-	rhythm  *rhythm
-	members map[string]int
+	flows  []*flow
+	rhythm *rhythm
+	// unfinished is the step that it stands in; nil: none.
+	unfinished *unfinished
+	members    map[string]int
 }
 
 // Flow is a flow of a job.
@@ -119,6 +125,9 @@ func (a *Activity) newJob(flows []*flow) *Job {
 		if late := c.lateRanks(); j.rhythm == nil || late > 0 && (j.lateRanks() == 0 || late < j.lateRanks()) {
 			*j = c
 		}
+	}
+	if j.rhythm != nil {
+		j.unfinished = j.findUnfinished(a)
 	}
 	return j
 }

@@ -130,9 +130,9 @@ func printJobs(w io.Writer, t *target, l *api.JobList) error {
 	rows.row("JOB", "FROM", "RANKS", "PATTERN", "STEPS", "STEP", "EXCHANGE", "SLOWED BY")
 	for i := range l.Items {
 		j := &l.Items[i]
-		from := "configuration"
-		if j.Inferred {
-			from = "flows"
+		from := j.From
+		if from == "nccl" {
+			from = "NCCL"
 		}
 		rows.row(j.Name, from, len(j.Hosts), j.Pattern, j.Steps, stepTime(j.PeriodNs), stepTime(j.ExchangeNs), verdictOf(&j.Findings[0]))
 	}
@@ -160,6 +160,8 @@ func verdictOf(f *api.JobFinding) string {
 	switch f.Cause {
 	case "compute":
 		return "compute: " + f.Host
+	case "absent":
+		return "absent: " + f.Host
 	case "host":
 		return "network: host " + f.Host
 	case "link":

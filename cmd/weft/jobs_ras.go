@@ -27,21 +27,14 @@ type ncclRankState struct {
 func newNCCLState(s *collectives.State) ncclState {
 	out := ncclState{Name: s.Name, Size: max(s.Size, len(s.Ranks)), Reports: s.Reports, Ranks: []ncclRankState{}, Findings: []string{}}
 	for _, r := range s.Ranks {
-		state, text := "ok", ""
-		switch name := rankName(collectives.Rank{Rank: r.Rank, Host: r.Host}); {
-		case r.Dead:
-			state, text = "dead", fmt.Sprintf("absent: %s is dead to RAS: it did not answer for a minute", name)
-		case r.Missing:
-			state, text = "missing", fmt.Sprintf("absent: %s does not answer RAS", name)
-		case r.Error != "":
-			state, text = r.Error, fmt.Sprintf("error: the communicator of %s has %s", name, r.Error)
-		case r.Behind.Count > 0:
-			state = "behind"
-			text = fmt.Sprintf("absent: %s has launched %d %s less than others, and no collective from the first report to the last", name, r.Behind.Count, r.Behind.Op)
-		}
+		state, text := r.Verdict()
 		out.Ranks = append(out.Ranks, ncclRankState{r.Rank, r.Host, r.Launched, state})
 		if text != "" {
-			out.Findings = append(out.Findings, text)
+			kind := "absent"
+			if state == r.Error {
+				kind = "error"
+			}
+			out.Findings = append(out.Findings, fmt.Sprintf("%s: %s %s", kind, rankName(collectives.Rank{Rank: r.Rank, Host: r.Host}), text))
 		}
 	}
 	return out

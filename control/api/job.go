@@ -13,7 +13,8 @@ import (
 // Job is hosts that exchange data in steps.
 type Job struct {
 	Name         string       `json:"name"`
-	Inferred     bool         `json:"inferred" doc:"Found in flows; else of the configuration"`
+	Inferred     bool         `json:"inferred" doc:"Found in flows; else of the configuration, or of NCCL's records"`
+	From         string       `json:"from" enum:"configuration,nccl,flows" doc:"How it is known"`
 	Hosts        []string     `json:"hosts" doc:"In ring order where the pattern is a ring"`
 	Pattern      string       `json:"pattern" enum:"pair,ring,tree,all-to-all,mesh" doc:"Which ranks send to which"`
 	Flows        int          `json:"flows"`
@@ -23,11 +24,12 @@ type Job struct {
 	ComputeNs    int64        `json:"compute_ns" doc:"The other part"`
 	ResolutionNs int64        `json:"resolution_ns" doc:"Length of the slots that times are counted in"`
 	Findings     []JobFinding `json:"findings" doc:"What slows it, the costliest first; the first is the verdict"`
+	Groups       []RankGroup  `json:"groups" doc:"Communicators of it that NCCL's records show"`
 }
 
 // JobFinding is what slows a job.
 type JobFinding struct {
-	Cause   string `json:"cause" enum:"none,compute,host,link,congestion" doc:"compute: a rank is late; host: one takes packets too slowly; link: packets are lost on it; congestion: the exchange is slow without any of these"`
+	Cause   string `json:"cause" enum:"none,compute,host,link,congestion,absent" doc:"absent: a rank does not enter a collective in which others wait, does not answer, or has an error, by NCCL; compute: a rank is late; host: one takes packets too slowly; link: packets are lost on it; congestion: the exchange is slow without any of these"`
 	Network bool   `json:"network" doc:"It is not the computation"`
 	Host    string `json:"host,omitempty"`
 	From    string `json:"from,omitempty" doc:"Sending end of a link"`
@@ -163,7 +165,9 @@ func (s *Server) jobActivity(ctx context.Context, q record.Query) (a *jobs.Activ
 func (s *Server) findJobs(a *jobs.Activity) (list []*jobs.Job) {
 	known := s.currentFabric().jobs
 	for i := range known {
-		list = append(list, a.Of(known[i].Name, known[i].Has))
+		j := a.Of(known[i].Name, known[i].Has)
+		j.Learned, j.Known = known[i].Learned, known[i].Hosts
+		list = append(list, j)
 	}
 	for _, j := range a.Infer() {
 		if !slices.ContainsFunc(list, func(of *jobs.Job) bool { return !of.Inferred && of.Contains(j.Hosts) }) {
@@ -187,12 +191,14 @@ func (s *Server) listJobs(ctx context.Context, in *JobsQuery) (l JobList, err er
 		l.From = q.From
 	}
 	e := &jobEvidence{s: s, q: q}
+	ranks := s.rankRecords()
 	for _, j := range s.findJobs(a) {
 		found, err := e.of(ctx, j)
 		if err != nil {
 			return l, err
 		}
 		l.Items = append(l.Items, newJob(j, found))
+		ranks.addTo(&l.Items[len(l.Items)-1], j.Known)
 	}
 	return l, nil
 }
@@ -218,6 +224,8 @@ func (s *Server) getJob(ctx context.Context, in *jobInput) (d JobDetail, err err
 		return d, err
 	}
 	d = newJobDetail(j, found)
+	ranks := s.rankRecords()
+	ranks.addTo(&d.Job, j.Known)
 	d.From, d.To, d.Complete = q.From, q.To, complete
 	if a.Slots > 0 {
 		d.From = a.From
@@ -228,9 +236,18 @@ func (s *Server) getJob(ctx context.Context, in *jobInput) (d JobDetail, err err
 
 func newJob(j *jobs.Job, e *jobs.Evidence) Job {
 	out := Job{
-		Name: j.Name, Inferred: j.Inferred, Hosts: append([]string{}, j.Hosts...), Pattern: string(j.Pattern), Flows: len(j.Flows),
+		Name: j.Name, Inferred: j.Inferred, From: "configuration", Hosts: append([]string{}, j.Hosts...), Pattern: string(j.Pattern), Flows: len(j.Flows),
 		Steps: len(j.Steps), PeriodNs: int64(j.Period), ExchangeNs: int64(j.Exchange), ComputeNs: int64(j.Compute()),
-		ResolutionNs: int64(j.Resolution), Findings: []JobFinding{},
+		ResolutionNs: int64(j.Resolution), Findings: []JobFinding{}, Groups: []RankGroup{},
+	}
+	if len(out.Hosts) == 0 { // none of them sends
+		out.Hosts = append(out.Hosts, j.Known...)
+	}
+	switch {
+	case j.Inferred:
+		out.From = "flows"
+	case j.Learned:
+		out.From = "nccl"
 	}
 	for _, f := range j.Assess(e) {
 		out.Findings = append(out.Findings, JobFinding{

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/weft-telemetry/weft/analyze/collectives"
 	"github.com/weft-telemetry/weft/control/handling"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -40,6 +41,8 @@ type Deps struct {
 	Handling      *handling.Book // what operators do about incidents
 	// Jobs returns the jobs that run; a new pointer if they have changed. May be nil.
 	Jobs func() *[]record.Job
+	// Collectives returns what NCCL's records show of running jobs. May be nil.
+	Collectives func() ([]collectives.Group, []collectives.State)
 
 	Console fs.FS                // the console, with index.html at its root
 	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: a new registry

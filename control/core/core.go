@@ -173,7 +173,7 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 	}
 	c.server, err = api.New(*cfg.API, api.Deps{
 		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Verifier: b, VerdictProver: deps.Prover, Marker: b, CounterAdmin: b, Diagnoser: b,
-		FlowAnalyses: b, Routes: b, Memory: memory, Lab: deps.Lab, Handling: c.handled, Jobs: c.Controller.JobRecords, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+		FlowAnalyses: b, Routes: b, Memory: memory, Lab: deps.Lab, Handling: c.handled, Jobs: c.Controller.JobRecords, Collectives: c.Controller.Collectives, Console: deps.Console, Build: deps.Build, Log: deps.Log,
 	})
 	return c, err
 }

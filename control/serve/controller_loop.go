@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -188,8 +189,14 @@ func (s *socketInput) Progress() []core.Progress {
 
 // Alerts is part of core.AlertingInput.
 func (s *socketInput) Alerts() []string {
+	var list []string
 	if a := s.clock.Alert(); a != "" {
-		return []string{a}
+		list = append(list, a)
 	}
-	return nil
+	for i := range s.listeners {
+		if l, ok := s.listeners[i].Listener.(source.AlertingListener); ok {
+			list = append(list, l.Alerts()...)
+		}
+	}
+	return list
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // MaxReport is the data of the longest report: as long as a datagram.
@@ -173,6 +174,8 @@ type recordSink struct {
 	sample  func(s *portstat.Sample)
 	flow    func(r *portstat.FlowRecord)
 	route   func(u *bgproute.Update)
+	// collectives takes records of NCCL; nil: nothing follows jobs.
+	collectives func(d *nccl.Dump) (unknown int)
 }
 
 // decoders convert the reports of other sources to Weft's. DTA has none. The input,
@@ -194,7 +197,7 @@ func (f *fabric) decoders(c *Config, in *socketInput, to recordSink) (map[source
 				mirrored = m.AppendTo(mirrored[:0])
 				to.report(at, f.lists.MirrorList(m), mirrored)
 			},
-			Reading: to.reading, Sample: to.sample, Flow: to.flow, Route: to.route,
+			Reading: to.reading, Sample: to.sample, Flow: to.flow, Route: to.route, Collectives: to.collectives,
 		}
 		if in != nil {
 			out.Refused, out.Now, out.Panic = in.door.guards[src.Kind].Refused, in.clock.Now, in.onPanic(src.Kind)

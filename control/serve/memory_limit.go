@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/analyze/collectives"
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/flowfindings"
+	"github.com/weft-telemetry/weft/ingest/nccl"
 	"github.com/weft-telemetry/weft/ingest/sources"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/stream/inproc"
@@ -58,6 +60,7 @@ func memoryShares(c *Config, f *fabric) []MemoryShare {
 		{"log of flow findings", "", model.Bytes(5 * findings.MaxRows * findings.MaxFlows * findingSize), "the finding that ended first is evicted", false},
 		{"labels of ports", "topology", states.Memory(), "the oldest is forgotten", false},
 		{"verdicts, drawings, incidents, probes, marks, reporters, sources", "", 64 * model.MiB, "the oldest is forgotten; a new one is refused and counted", false},
+		{"records of NCCL", "nccl.ras", c.collectiveMemory(), "the oldest are forgotten", false},
 		{"queue of the recording", "record.queue", c.recordingMemory(), "the newest report is not recorded", false},
 		{"records that wait for the store", "store.queue", core.QueueMemory(c.Store.Queue), "records are shed by kind", false},
 		{"newest records", "store.hot", c.Store.Hot, "older ones are read from the file", false},
@@ -94,6 +97,14 @@ func (c *Config) routeMemory() model.Bytes {
 		}
 	}
 	return 0
+}
+
+// collectiveMemory is that of NCCL's records, if they are followed.
+func (c *Config) collectiveMemory() model.Bytes {
+	if c.Sources[nccl.Source.Kind].Address() == "" {
+		return 0
+	}
+	return collectives.RecentMemory
 }
 
 // recordingMemory is the queue of the recording, with the copy that is being written.

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/ingest/nccl"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/ingest/sources"
 )
@@ -33,6 +34,9 @@ func checkForwarded(c *Config, to control.Forwarder) error {
 		if to != nil && src.HasRoutes && c.Sources[src.Kind].Address() != "" {
 			return bad(string(src.Kind)+".listen", "%s, want none: a process that only decodes does not forward routes", c.Sources[src.Kind].Address())
 		}
+	}
+	if a := c.Sources[nccl.Source.Kind].Address(); to != nil && a != "" {
+		return bad("nccl.ras", "%s, want none: a process that only decodes does not forward records of NCCL", a)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // socketInput is the Input of a service: DTA reports go to a collector's memory,
@@ -124,7 +125,8 @@ func (s *socketInput) openSources(stream Stream) error {
 	decoders, err := s.fabric.decoders(s.cfg, s, recordSink{
 		report:  func(at model.Time, id dta.ListID, data []byte) { s.stream.publish(at, id, data) },
 		reading: s.counters.addReading, sample: s.counters.addSample, flow: s.counters.addFlow,
-		route: func(u *bgproute.Update) { s.core.Controller.IngestRoute(u) },
+		route:       func(u *bgproute.Update) { s.core.Controller.IngestRoute(u) },
+		collectives: func(d *nccl.Dump) int { return s.core.Controller.IngestCollectives(s.clock.Now(), d) },
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // Kind is the name of a source: of its section in the configuration, its health
@@ -146,6 +147,10 @@ type Output struct {
 	Flow func(r *portstat.FlowRecord)
 	// Route takes an event of BGP monitoring. It may not be kept. Several goroutines may call it.
 	Route func(u *bgproute.Update)
+	// Collectives takes records of NCCL, and returns how many are of hosts that the fabric does
+	// not have. Several goroutines may call it. It is nil where nothing follows jobs, as in a
+	// replay.
+	Collectives func(d *nccl.Dump) (unknown int)
 	// Keyed is nil where there is no keyed memory, as in a replay.
 	Keyed func(at model.Time, reports []dta.Report)
 	// Refused, if not nil, is called with what a Decoder refuses because of who sent it, or
@@ -206,6 +211,12 @@ type Listener interface {
 	Counters() Counters
 	// Close frees the socket. It may follow Run.
 	Close() error
+}
+
+// AlertingListener is a Listener that knows what it cannot reach. Alerts answers at once, for
+// any goroutine.
+type AlertingListener interface {
+	Alerts() []string
 }
 
 // Limits are the keys of all sources that say who may send.

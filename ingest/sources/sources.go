@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/ingest/gnmi"
 	"github.com/weft-telemetry/weft/ingest/intreport"
 	"github.com/weft-telemetry/weft/ingest/ipfix"
+	"github.com/weft-telemetry/weft/ingest/nccl"
 	"github.com/weft-telemetry/weft/ingest/otlp"
 	"github.com/weft-telemetry/weft/ingest/sflow"
 	"github.com/weft-telemetry/weft/ingest/source"
@@ -17,7 +18,7 @@ import (
 
 // All returns every source, in the order of the configuration.
 func All() []source.Source {
-	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, ipfix.Source, gnmi.Source, gnmi.DialOut, otlp.Source, bmp.Source}
+	return []source.Source{DTA, intreport.Source, erspan.Source, sflow.Source, ipfix.Source, gnmi.Source, gnmi.DialOut, otlp.Source, bmp.Source, nccl.Source}
 }
 
 // ByKind returns the source of a kind.

@@ -82,6 +82,8 @@ type FlowFilter struct {
 type Job struct {
 	Name  string
 	Hosts []string
+	// Learned says that NCCL's records show it; else it is of the configuration.
+	Learned bool
 	// Owns reports whether an address is the job's, whichever host has it; may be nil.
 	Owns func(model.Addr) bool
 }

@@ -35,7 +35,7 @@ type inspectedHeader struct {
 
 // readInspector reads objects, of the first of which the key "header" was read.
 func readInspector(d *decoder, limit int) (*Dump, error) {
-	out := &Dump{}
+	out := &Dump{Grows: true}
 	var first inspected
 	if err := d.rest(&first); err != nil {
 		return out.cut(err)
@@ -43,6 +43,18 @@ func readInspector(d *decoder, limit int) (*Dump, error) {
 	if err := out.inspect(&first, limit); err != nil {
 		return nil, err
 	}
+	out.End = d.InputOffset()
+	return out.inspectAll(d, limit)
+}
+
+// ReadMore reads the entries of the Inspector that a file has after Dump.End; there may be none.
+// The End of what it returns counts from where r begins.
+func ReadMore(r io.Reader, limit int) (*Dump, error) {
+	return (&Dump{Grows: true}).inspectAll(newDecoder(r), limit)
+}
+
+// inspectAll adds all objects that follow.
+func (out *Dump) inspectAll(d *decoder, limit int) (*Dump, error) {
 	for {
 		var one inspected
 		if err := d.value(&one); errors.Is(err, io.EOF) {
@@ -53,6 +65,10 @@ func readInspector(d *decoder, limit int) (*Dump, error) {
 		if err := out.inspect(&one, limit); err != nil {
 			return nil, fmt.Errorf("before byte %d: %w", d.InputOffset(), err)
 		}
+		if out.Full {
+			return out, nil
+		}
+		out.End = d.InputOffset()
 	}
 }
 

@@ -55,6 +55,10 @@ type Dump struct {
 	Repeated int
 	Cut      bool // the last entry is incomplete, as of a process that was killed
 	Full     bool // it has more entries than the limit
+	// Grows says that entries are appended to the file, as the Inspector does: what follows
+	// the byte End, where the last whole entry ends, is for ReadMore.
+	Grows bool
+	End   int64
 }
 
 // Errors that say what a file is instead.

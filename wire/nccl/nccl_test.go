@@ -69,7 +69,8 @@ func TestReadInspector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Dump{Skipped: 1, Records: []Record{
+	end := int64(len(inspector) - 1) // before the last newline
+	want := &Dump{Grows: true, End: end, Skipped: 1, Records: []Record{
 		{
 			Group: Group{ID: "0x7f8c496ae9f661", Size: 8}, Rank: 2, Host: "node7.example", Op: "AllReduce", Seq: 1407, Bytes: 17179869184,
 			Time: time.UnixMicro(1748030377748202).UTC(), Duration: 61974 * time.Microsecond,
@@ -87,7 +88,8 @@ func TestReadInspector(t *testing.T) {
 			t.Errorf("first %d bytes: %+v, %v; want what is whole", n, d, err)
 		}
 	}
-	if d, err := Read(strings.NewReader(inspector), -1, 1); err != nil || !d.Full || len(d.Records) != 1 {
+	first := int64(strings.IndexByte(inspector, '\n'))
+	if d, err := Read(strings.NewReader(inspector), -1, 1); err != nil || d.End != first || !d.Full || len(d.Records) != 1 {
 		t.Errorf("at most one record: %+v, %v", d, err)
 	}
 }
@@ -109,6 +111,34 @@ func TestReadFlightRecorder(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("read %+v\nwant %+v", d, want)
+	}
+}
+
+// TestReadMore: what Read has left of a file that grows is read from where it ended, once.
+func TestReadMore(t *testing.T) {
+	all, err := Read(strings.NewReader(inspector), -1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(inspector) {
+		d, err := Read(strings.NewReader(inspector[:n]), -1, 10)
+		if err != nil {
+			if n > len(`{"header"`) {
+				t.Fatalf("first %d bytes: %v", n, err)
+			}
+			continue
+		}
+		more, err := ReadMore(strings.NewReader(inspector[d.End:]), 10)
+		if err != nil {
+			t.Fatalf("after %d of %d bytes: %v", d.End, n, err)
+		}
+		both := append(d.Records, more.Records...)
+		if !reflect.DeepEqual(both, all.Records) || d.End+more.End != all.End || d.Skipped+more.Skipped != all.Skipped {
+			t.Fatalf("after %d of %d bytes: %+v to %d; want %+v to %d", d.End, n, both, d.End+more.End, all.Records, all.End)
+		}
+	}
+	if d, err := ReadMore(strings.NewReader("\n"), 10); err != nil || d.End != 0 || len(d.Records) != 0 {
+		t.Errorf("a newline: %+v, %v; want no entries", d, err)
 	}
 }
 

@@ -1622,6 +1622,26 @@ export interface components {
             pod?: number;
             role: string;
         };
+        GroupRank: {
+            /** @description Empty: unknown */
+            host: string;
+            /**
+             * Format: int64
+             * @description How much later than the rank in the middle it enters the collectives of a step
+             */
+            late_ns: number;
+            /**
+             * Format: int64
+             * @description Collectives, by RAS
+             */
+            launched?: number;
+            /** @description The collective that it entered last */
+            newest?: string;
+            /** Format: int64 */
+            rank: number;
+            /** @description ok, absent, late, missing, dead, behind, or an error of NCCL's */
+            state: string;
+        };
         Handling: {
             /** Format: date-time */
             acked_at?: string;
@@ -1892,9 +1912,16 @@ export interface components {
             findings: components["schemas"]["JobFinding"][];
             /** Format: int64 */
             flows: number;
+            /**
+             * @description How it is known
+             * @enum {string}
+             */
+            from: "configuration" | "nccl" | "flows";
+            /** @description Communicators of it that NCCL's records show */
+            groups: components["schemas"]["RankGroup"][];
             /** @description In ring order where the pattern is a ring */
             hosts: string[];
-            /** @description Found in flows; else of the configuration */
+            /** @description Found in flows; else of the configuration, or of NCCL's records */
             inferred: boolean;
             name: string;
             /**
@@ -1965,11 +1992,13 @@ export interface components {
             flows: number;
             /** Format: date-time */
             from: string;
+            /** @description Communicators of it that NCCL's records show */
+            groups: components["schemas"]["RankGroup"][];
             /** @description In ring order where the pattern is a ring */
             hosts: string[];
             /** @description Incidents of the range at its hosts or on its paths, or that affect it */
             incidents: components["schemas"]["Incident"][];
-            /** @description Found in flows; else of the configuration */
+            /** @description Found in flows; else of the configuration, or of NCCL's records */
             inferred: boolean;
             /** @description Where its flows lose packets */
             losses: components["schemas"]["JobLoss"][];
@@ -2004,10 +2033,10 @@ export interface components {
         };
         JobFinding: {
             /**
-             * @description compute: a rank is late; host: one takes packets too slowly; link: packets are lost on it; congestion: the exchange is slow without any of these
+             * @description absent: a rank does not enter a collective in which others wait, does not answer, or has an error, by NCCL; compute: a rank is late; host: one takes packets too slowly; link: packets are lost on it; congestion: the exchange is slow without any of these
              * @enum {string}
              */
-            cause: "none" | "compute" | "host" | "link" | "congestion";
+            cause: "none" | "compute" | "host" | "link" | "congestion" | "absent";
             /**
              * Format: int64
              * @description Time of a step that it takes, as far as it is known
@@ -3045,6 +3074,38 @@ export interface components {
             priority: number;
             /** Format: int64 */
             reports: number;
+        };
+        RankGroup: {
+            name: string;
+            /** Format: int64 */
+            period_ns: number;
+            /** @description Those of which there are records */
+            ranks: components["schemas"]["GroupRank"][];
+            /**
+             * Format: int64
+             * @description Of the RAS service; 0: it is known by dumps of its ranks
+             */
+            reports: number;
+            /**
+             * Format: int64
+             * @description Its ranks; 0: unknown
+             */
+            size: number;
+            /**
+             * Format: int64
+             * @description How often its collectives repeat; 0: they do not, or have no times
+             */
+            steps: number;
+            /**
+             * Format: int64
+             * @description Of a step, while all ranks are in a collective
+             */
+            transfer_ns: number;
+            /**
+             * Format: int64
+             * @description Of a step, for the rank that enters last, of the rank in the middle
+             */
+            waiting_ns: number;
         };
         RefusedSource: {
             address: string;
