@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weft-telemetry/weft/sim/ns3"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/ns3"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 )
