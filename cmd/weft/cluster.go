@@ -40,7 +40,7 @@ type clusterConn struct {
 }
 
 // connectCluster starts the embedded server, if there is one here, and opens the streams.
-func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err error) {
+func connectCluster(ctx context.Context, cfg *serve.Config, log *slog.Logger) (_ *clusterConn, err error) {
 	c := &clusterConn{cfg: cfg}
 	defer func() {
 		if err != nil {
@@ -50,7 +50,11 @@ func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err
 	s := &cfg.Stream
 	url := s.URL
 	if address, embedded := strings.CutPrefix(url, "embedded:"); embedded {
-		if c.broker, err = nats.StartBroker(nats.BrokerConfig{Listen: address, Dir: s.Dir, Token: s.Token, MaxStore: 8 * model.GiB}); err != nil {
+		b := nats.BrokerConfig{Listen: address, Dir: s.Dir, Token: s.Token, MaxStore: 8 * model.GiB, Cluster: s.Cluster, Routes: s.Routes}
+		if s.Cluster != "" {
+			b.Name = s.Member
+		}
+		if c.broker, err = nats.StartBroker(b); err != nil {
 			return nil, err
 		}
 		url = c.broker.URL()
@@ -58,21 +62,46 @@ func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err
 	if c.conn, err = nats.Connect(nats.Access{URL: url, Credentials: s.Credentials, Token: s.Token, TLSCA: s.TLSCA, Name: memberName(cfg)}); err != nil {
 		return nil, err
 	}
+	for first := true; ; first = false {
+		err = c.open(ctx)
+		if err == nil || s.Cluster == "" || ctx.Err() != nil {
+			return c, err
+		}
+		if first { // servers that begin together have to elect one of them
+			log.Info("waiting for the other NATS servers", "routes", strings.Join(s.Routes, ","), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(electionRetry):
+		}
+	}
+}
+
+// electionRetry is how long a member waits for a cluster of servers that is not there yet.
+const electionRetry = 500 * time.Millisecond
+
+// open opens what all members share, as far as it is not open.
+func (c *clusterConn) open(ctx context.Context) (err error) {
+	s := &c.cfg.Stream
 	flows := nats.DefaultConfig("weft-flows", s.Partitions)
 	flows.Unacknowledged, flows.Replicas, flows.BufferSize = 16*cluster.KeptSlots, s.Replicas, 16*model.MiB
-	if c.flows, err = nats.Open(ctx, c.conn, flows); err != nil {
-		return nil, err
+	if c.flows == nil {
+		if c.flows, err = nats.Open(ctx, c.conn, flows); err != nil {
+			return err
+		}
 	}
 	lead := nats.DefaultConfig("weft-lead", 1+s.Partitions)
 	lead.Unacknowledged, lead.Backlog, lead.Replicas, lead.BufferSize = 8192, 32768, s.Replicas, 16*model.MiB
-	if c.lead, err = nats.Open(ctx, c.conn, lead); err != nil {
-		return nil, err
+	if c.lead == nil {
+		if c.lead, err = nats.Open(ctx, c.conn, lead); err != nil {
+			return err
+		}
 	}
 	if c.leases, err = nats.OpenLeases(ctx, c.conn, "weft-leases", s.Lease, s.Replicas); err != nil {
-		return nil, err
+		return err
 	}
 	c.marks, err = nats.OpenMarks(ctx, c.conn, "weft-marks", s.Replicas)
-	return c, err
+	return err
 }
 
 func (c *clusterConn) streams() cluster.Streams {
@@ -118,7 +147,7 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		return usageError{err}
 	}
 	has := func(role string) bool { return slices.Contains(cfg.Roles, role) }
-	c, err := connectCluster(ctx, &cfg)
+	c, err := connectCluster(ctx, &cfg, log)
 	if err != nil {
 		return err
 	}
@@ -279,7 +308,7 @@ func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err e
 		return usageError{err}
 	}
 	ctx := cmd.Context()
-	c, err := connectCluster(ctx, &cfg)
+	c, err := connectCluster(ctx, &cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -306,14 +335,23 @@ func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err e
 	if _, err := r.Run(ctx, in); err != nil {
 		return err
 	}
+	if err := c.waitForLeader(ctx, to); err != nil {
+		return err
+	}
+	_, last := to.Position()
+	fmt.Fprintf(cmd.OutOrStdout(), "%d batches of events are analysed and stored\n", last)
+	return nil
+}
+
+// waitForLeader waits until the leader has stored what follows from all that was published.
+func (c *clusterConn) waitForLeader(ctx context.Context, to *cluster.Publisher) error {
 	run, last := to.Position()
 	for ctx.Err() == nil {
 		data, err := c.marks.Get(ctx, cluster.LeadMark)
 		if err == nil && data != nil {
 			var m cluster.Mark
-			// The last batch is a tick without records after the end.
+			// The last batch may be a tick without records after the end.
 			if gob.NewDecoder(bytes.NewReader(data)).Decode(&m) == nil && m.Run == run && m.Batch+1 >= last {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d batches of events are analysed and stored\n", m.Batch)
 				return nil
 			}
 		}

@@ -61,7 +61,7 @@ type partWork struct {
 	run      uint64
 	last     uint64 // slot
 	join     joiner
-	body     []byte            // memory of a result, and of its messages
+	body     []byte // memory of a result, and of its messages
 	message  []byte
 	kept     []stream.Position // of the slots that are not acknowledged
 }

@@ -27,9 +27,9 @@ type outbox struct {
 	mu      sync.Mutex
 	buffer  []byte // accepted; what begins at first is not sent
 	first   int
-	count   int    // of messages in buffer
-	sending int    // messages of the batch that is sent
-	bytes   int    // of that batch
+	count   int // of messages in buffer
+	sending int // messages of the batch that is sent
+	bytes   int // of that batch
 	batches uint64
 	closed  bool
 	wake    chan struct{} // has one token if there is something to send
