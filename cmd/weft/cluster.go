@@ -178,12 +178,20 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		work = append(work, func(ctx context.Context) error { return metrics.Serve(ctx, l) })
 	}
 	if has("decode") || has("receive") {
+		if err := serve.CheckForwarded(&cfg); err != nil { // a standby says it before it takes over
+			return usageError{err}
+		}
 		metrics.Publisher = cluster.NewPublisher(&controller, c.streams(), nil)
-		run, err := c.decoder(ctx, metrics.Publisher, log)
-		if err != nil {
+		d := cluster.NewDecoder(cluster.DecoderConfig{
+			ID: memberName(&cfg), Leases: c.leases, Interval: cfg.Stream.Lease / 4, Ending: ctx.Done(), Log: log,
+			Start: func(ctx context.Context) (func(context.Context) error, error) {
+				return c.decoder(ctx, metrics.Publisher, log)
+			},
+		})
+		if err := join(cluster.DecodeGroup, 1, d.Work); err != nil {
 			return err
 		}
-		work = append(work, run)
+		work = append(work, d.Run)
 	}
 	if has("analyze") {
 		metrics.Analyzers = cluster.NewAnalyzers(&controller, c.streams())
@@ -236,8 +244,20 @@ func (c *clusterConn) decoder(ctx context.Context, to *cluster.Publisher, log *s
 		return nil, err
 	}
 	log.Info("receiving", "dta", s.Reports())
-	return s.Run, nil
+	return func(ctx context.Context) error {
+		err := s.Run(ctx)
+		// The next decoder begins after what this one has published.
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		if e := errors.Join(c.flows.Flush(flush), c.lead.Flush(flush)); e != nil {
+			log.Warn("the broker has not taken all that was received", "error", e)
+		}
+		return err
+	}, nil
 }
+
+// flushTimeout is how long a decoder that ends waits for the broker.
+const flushTimeout = 5 * time.Second
 
 // printCluster prints the members of a cluster and what they hold.
 func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
@@ -259,7 +279,7 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 		Holding []int  `json:"holding"`
 	}
 	list := []row{}
-	for _, group := range []string{cluster.LeadGroup, cluster.FlowGroup} {
+	for _, group := range []string{cluster.LeadGroup, cluster.DecodeGroup, cluster.FlowGroup} {
 		g, err := member.Look(cmd.Context(), leases, group)
 		if err != nil {
 			return err
@@ -288,6 +308,8 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 			what = "nothing: standby"
 		case r.Group == cluster.LeadGroup:
 			what = "the lead"
+		case r.Group == cluster.DecodeGroup:
+			what = "the switches"
 		default:
 			what = "partitions " + what
 		}

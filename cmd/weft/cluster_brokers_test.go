@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/stream/nats"
 )
 
 const shippedRecording = "../../examples/recording/reports"
@@ -228,5 +231,52 @@ func listed[T any](t *testing.T, query func(context.Context, record.Query) (reco
 		if q.After = page.Next; q.After == "" {
 			return list
 		}
+	}
+}
+
+// TestDecoderTakesOver starts two processes that decode: one receives, the other is its
+// standby, and receives within the lease's time after SIGKILL has ended the first.
+func TestDecoderTakesOver(t *testing.T) {
+	race.LeaveToPlainRun(t) // the processes are what works
+	b, err := nats.StartBroker(nats.BrokerConfig{Listen: "127.0.0.1:0", Dir: t.TempDir(), MaxStore: model.GiB})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	topology, err := filepath.Abs(shippedRecording + ".topology.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := make([]*brokerMember, 2)
+	for i := range members {
+		members[i] = &brokerMember{dir: t.TempDir()}
+		put(t, members[i].dir, "weft.yaml", fmt.Sprintf("topology: %q\nstream: {url: %q, member: d%d}\ndta: {listen: \"127.0.0.1:0\"}\n", topology, b.URL(), i))
+		members[i].args = []string{"serve", "--config", "weft.yaml", "--role", "decode"}
+		members[i].start(t)
+		members[i].says([]string{"msg=receiving", "msg=ready"}[i])
+	}
+	config := filepath.Join(members[0].dir, "weft.yaml")
+	shows := func(want string) {
+		t.Helper()
+		var out bytes.Buffer
+		within(t, "weft serve --cluster shows "+want, func() bool {
+			out.Reset()
+			(&app{}).run([]string{"serve", "--config", config, "--cluster"}, &out, &out)
+			return regexp.MustCompile("(?m)" + want).MatchString(out.String())
+		}, out.String)
+	}
+	shows(`^decode +d0 +the switches\ndecode +d1 +nothing: standby$`)
+	if strings.Contains(members[1].logged(), "msg=receiving") {
+		t.Fatal("both decoders receive")
+	}
+	members[0].signal(os.Kill)
+	members[1].says("msg=receiving")
+	members[0].start(t)
+	shows(`^decode +d0 +nothing: standby\ndecode +d1 +the switches$`)
+	members[1].signal(os.Interrupt) // as an operator ends it
+	members[0].says("msg=receiving")
+	members[0].signal(os.Interrupt)
+	for _, m := range members {
+		<-m.done
 	}
 }

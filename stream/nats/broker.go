@@ -92,6 +92,9 @@ const routeUser = "weft"
 // routes are the URLs of other servers, each nats://host:port or host:port. One that is the
 // server's own is ignored by it.
 func routes(list []string, token string) (urls []*url.URL, err error) {
+	if len(list) == 0 { // the first of a cluster: JetStream starts with a route only
+		return []*url.URL{{}}, nil
+	}
 	for _, text := range list {
 		host, port, err := splitAddress(strings.TrimPrefix(text, "nats://"))
 		if err != nil {
