@@ -56,6 +56,10 @@ type Subscription interface {
 	// when another reader has one of the partitions. It does not wait for messages.
 	// While too many are unacknowledged it hands over none.
 	Poll(take func(m Message)) (int, error)
+	// Arrived has a token after something has arrived that the last Poll did not see, so
+	// that a reader can wait. It is no promise: Poll may find nothing. A reader polls now
+	// and then without a token, as only Poll notices that a broker was away.
+	Arrived() <-chan struct{}
 	// Ack acknowledges the messages of a partition up to a position, for each position;
 	// without any, all that Poll handed over. When it returns nil, they are not read
 	// again, except that messages which were published together are read again until

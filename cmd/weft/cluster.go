@@ -40,7 +40,7 @@ type clusterConn struct {
 }
 
 // connectCluster starts the embedded server, if there is one here, and opens the streams.
-func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err error) {
+func connectCluster(ctx context.Context, cfg *serve.Config, log *slog.Logger) (_ *clusterConn, err error) {
 	c := &clusterConn{cfg: cfg}
 	defer func() {
 		if err != nil {
@@ -50,7 +50,11 @@ func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err
 	s := &cfg.Stream
 	url := s.URL
 	if address, embedded := strings.CutPrefix(url, "embedded:"); embedded {
-		if c.broker, err = nats.StartBroker(nats.BrokerConfig{Listen: address, Dir: s.Dir, Token: s.Token, MaxStore: 8 * model.GiB}); err != nil {
+		b := nats.BrokerConfig{Listen: address, Dir: s.Dir, Token: s.Token, MaxStore: 8 * model.GiB, Cluster: s.Cluster, Routes: s.Routes}
+		if s.Cluster != "" {
+			b.Name = s.Member
+		}
+		if c.broker, err = nats.StartBroker(b); err != nil {
 			return nil, err
 		}
 		url = c.broker.URL()
@@ -58,21 +62,46 @@ func connectCluster(ctx context.Context, cfg *serve.Config) (_ *clusterConn, err
 	if c.conn, err = nats.Connect(nats.Access{URL: url, Credentials: s.Credentials, Token: s.Token, TLSCA: s.TLSCA, Name: memberName(cfg)}); err != nil {
 		return nil, err
 	}
+	for first := true; ; first = false {
+		err = c.open(ctx)
+		if err == nil || s.Cluster == "" || ctx.Err() != nil {
+			return c, err
+		}
+		if first { // servers that begin together have to elect one of them
+			log.Info("waiting for the other NATS servers", "routes", strings.Join(s.Routes, ","), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(electionRetry):
+		}
+	}
+}
+
+// electionRetry is how long a member waits for a cluster of servers that is not there yet.
+const electionRetry = 500 * time.Millisecond
+
+// open opens what all members share, as far as it is not open.
+func (c *clusterConn) open(ctx context.Context) (err error) {
+	s := &c.cfg.Stream
 	flows := nats.DefaultConfig("weft-flows", s.Partitions)
 	flows.Unacknowledged, flows.Replicas, flows.BufferSize = 16*cluster.KeptSlots, s.Replicas, 16*model.MiB
-	if c.flows, err = nats.Open(ctx, c.conn, flows); err != nil {
-		return nil, err
+	if c.flows == nil {
+		if c.flows, err = nats.Open(ctx, c.conn, flows); err != nil {
+			return err
+		}
 	}
 	lead := nats.DefaultConfig("weft-lead", 1+s.Partitions)
 	lead.Unacknowledged, lead.Backlog, lead.Replicas, lead.BufferSize = 8192, 32768, s.Replicas, 16*model.MiB
-	if c.lead, err = nats.Open(ctx, c.conn, lead); err != nil {
-		return nil, err
+	if c.lead == nil {
+		if c.lead, err = nats.Open(ctx, c.conn, lead); err != nil {
+			return err
+		}
 	}
 	if c.leases, err = nats.OpenLeases(ctx, c.conn, "weft-leases", s.Lease, s.Replicas); err != nil {
-		return nil, err
+		return err
 	}
 	c.marks, err = nats.OpenMarks(ctx, c.conn, "weft-marks", s.Replicas)
-	return c, err
+	return err
 }
 
 func (c *clusterConn) streams() cluster.Streams {
@@ -118,7 +147,7 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		return usageError{err}
 	}
 	has := func(role string) bool { return slices.Contains(cfg.Roles, role) }
-	c, err := connectCluster(ctx, &cfg)
+	c, err := connectCluster(ctx, &cfg, log)
 	if err != nil {
 		return err
 	}
@@ -149,12 +178,20 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		work = append(work, func(ctx context.Context) error { return metrics.Serve(ctx, l) })
 	}
 	if has("decode") || has("receive") {
+		if err := serve.CheckForwarded(&cfg); err != nil { // a standby says it before it takes over
+			return usageError{err}
+		}
 		metrics.Publisher = cluster.NewPublisher(&controller, c.streams(), nil)
-		run, err := c.decoder(ctx, metrics.Publisher, log)
-		if err != nil {
+		d := cluster.NewDecoder(cluster.DecoderConfig{
+			ID: memberName(&cfg), Leases: c.leases, Interval: cfg.Stream.Lease / 4, Ending: ctx.Done(), Log: log,
+			Start: func(ctx context.Context) (func(context.Context) error, error) {
+				return c.decoder(ctx, metrics.Publisher, log)
+			},
+		})
+		if err := join(cluster.DecodeGroup, 1, d.Work); err != nil {
 			return err
 		}
-		work = append(work, run)
+		work = append(work, d.Run)
 	}
 	if has("analyze") {
 		metrics.Analyzers = cluster.NewAnalyzers(&controller, c.streams())
@@ -207,8 +244,20 @@ func (c *clusterConn) decoder(ctx context.Context, to *cluster.Publisher, log *s
 		return nil, err
 	}
 	log.Info("receiving", "dta", s.Reports())
-	return s.Run, nil
+	return func(ctx context.Context) error {
+		err := s.Run(ctx)
+		// The next decoder begins after what this one has published.
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		if e := errors.Join(c.flows.Flush(flush), c.lead.Flush(flush)); e != nil {
+			log.Warn("the broker has not taken all that was received", "error", e)
+		}
+		return err
+	}, nil
 }
+
+// flushTimeout is how long a decoder that ends waits for the broker.
+const flushTimeout = 5 * time.Second
 
 // printCluster prints the members of a cluster and what they hold.
 func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
@@ -230,7 +279,7 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 		Holding []int  `json:"holding"`
 	}
 	list := []row{}
-	for _, group := range []string{cluster.LeadGroup, cluster.FlowGroup} {
+	for _, group := range []string{cluster.LeadGroup, cluster.DecodeGroup, cluster.FlowGroup} {
 		g, err := member.Look(cmd.Context(), leases, group)
 		if err != nil {
 			return err
@@ -259,6 +308,8 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 			what = "nothing: standby"
 		case r.Group == cluster.LeadGroup:
 			what = "the lead"
+		case r.Group == cluster.DecodeGroup:
+			what = "the switches"
 		default:
 			what = "partitions " + what
 		}
@@ -279,7 +330,7 @@ func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err e
 		return usageError{err}
 	}
 	ctx := cmd.Context()
-	c, err := connectCluster(ctx, &cfg)
+	c, err := connectCluster(ctx, &cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -306,14 +357,23 @@ func (f *replayFlags) forward(cmd *cobra.Command, inputs []capture.Input) (err e
 	if _, err := r.Run(ctx, in); err != nil {
 		return err
 	}
+	if err := c.waitForLeader(ctx, to); err != nil {
+		return err
+	}
+	_, last := to.Position()
+	fmt.Fprintf(cmd.OutOrStdout(), "%d batches of events are analysed and stored\n", last)
+	return nil
+}
+
+// waitForLeader waits until the leader has stored what follows from all that was published.
+func (c *clusterConn) waitForLeader(ctx context.Context, to *cluster.Publisher) error {
 	run, last := to.Position()
 	for ctx.Err() == nil {
 		data, err := c.marks.Get(ctx, cluster.LeadMark)
 		if err == nil && data != nil {
 			var m cluster.Mark
-			// The last batch is a tick without records after the end.
+			// The last batch may be a tick without records after the end.
 			if gob.NewDecoder(bytes.NewReader(data)).Decode(&m) == nil && m.Run == run && m.Batch+1 >= last {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d batches of events are analysed and stored\n", m.Batch)
 				return nil
 			}
 		}

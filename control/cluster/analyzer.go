@@ -16,8 +16,23 @@ import (
 // begins with them, and knows flows as its predecessor did.
 const KeptSlots = 64
 
-// idle is how long a member waits when nothing has arrived.
-const idle = time.Millisecond
+// ackSlots is after how many more an analyzer acknowledges: each time it waits for the broker.
+const ackSlots = 16
+
+// idle is how long a member waits for something to arrive, before it looks whether the
+// broker was away.
+const idle = 50 * time.Millisecond
+
+// await waits until something has arrived.
+func await(ctx context.Context, sub stream.Subscription) {
+	t := time.NewTimer(idle)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-sub.Arrived():
+	case <-t.C:
+	}
+}
 
 // Analyzers work on partitions of flows. Work is a member's work.
 type Analyzers struct {
@@ -46,6 +61,8 @@ type partWork struct {
 	run      uint64
 	last     uint64 // slot
 	join     joiner
+	body     []byte // memory of a result, and of its messages
+	message  []byte
 	kept     []stream.Position // of the slots that are not acknowledged
 }
 
@@ -67,17 +84,14 @@ func (a *Analyzers) Work(ctx context.Context, part int, _ uint64) (err error) {
 			return err
 		}
 		if n == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(idle):
-			}
+			await(ctx, sub)
 			continue
 		}
-		// Results are stored by the broker before their input is acknowledged.
-		if err := a.streams.Lead.Flush(ctx); err != nil {
-			return err
-		}
-		if extra := len(w.kept) - KeptSlots; extra > 0 {
+		if extra := len(w.kept) - KeptSlots; extra >= ackSlots {
+			// Results are stored by the broker before their input is acknowledged.
+			if err := a.streams.Lead.Flush(ctx); err != nil {
+				return err
+			}
 			if err := sub.Ack(w.kept[extra-1]); err != nil {
 				return err
 			}
@@ -114,11 +128,12 @@ func (w *partWork) take(ctx context.Context, m *stream.Message) error {
 		w.restarted.Add(1)
 	}
 	w.run, w.last = h.Run, h.Number
-	out := fieldcodec.NewWriter(nil)
+	out := fieldcodec.NewWriter(w.body[:0])
 	w.analyzer.Observe(&s).Code(out)
+	w.body = out.Written()
 	w.slots.Add(1)
 	for {
-		err := publish(w.streams.Lead, uint64(1+w.part), Header{Run: h.Run, Number: h.Number, Part: uint32(w.part)}, 'r', out.Written())
+		err := publish(w.streams.Lead, uint64(1+w.part), Header{Run: h.Run, Number: h.Number, Part: uint32(w.part)}, 'r', w.body, &w.message)
 		if err == nil {
 			return nil
 		}

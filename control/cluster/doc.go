@@ -34,6 +34,7 @@ type Streams struct {
 
 // Groups of members, for leases.
 const (
-	FlowGroup = "flows"
-	LeadGroup = "lead"
+	FlowGroup   = "flows"
+	LeadGroup   = "lead"
+	DecodeGroup = "decode"
 )

@@ -50,16 +50,17 @@ func (h *Header) id(stage byte) uint64 {
 }
 
 // publish publishes a frame in as many messages as it needs. Those with an ID are accepted
-// once from any publisher.
-func publish(s Stream, key uint64, h Header, unique byte, body []byte) error {
+// once from any publisher. The memory is for messages, which the stream copies.
+func publish(s Stream, key uint64, h Header, unique byte, body []byte, memory *[]byte) error {
 	h.Chunks = uint32(max(1, (len(body)+maxChunk-1)/maxChunk))
 	if h.Chunks > maxChunks {
 		return fmt.Errorf("cluster: frame of %d bytes: %w", len(body), stream.ErrTooLarge)
 	}
 	for h.Chunk = range h.Chunks {
-		c := fieldcodec.NewWriter(nil)
+		c := fieldcodec.NewWriter((*memory)[:0])
 		h.Code(c)
-		m := stream.Message{Data: append(c.Written(), body[int(h.Chunk)*maxChunk:min(len(body), int(h.Chunk+1)*maxChunk)]...)}
+		*memory = append(c.Written(), body[int(h.Chunk)*maxChunk:min(len(body), int(h.Chunk+1)*maxChunk)]...)
+		m := stream.Message{Data: *memory}
 		if unique != 0 {
 			m.ID = h.id(unique)
 		}
@@ -73,11 +74,11 @@ func publish(s Stream, key uint64, h Header, unique byte, body []byte) error {
 // joiner joins the chunks of the frames of one partition.
 type joiner struct {
 	head Header
-	body []byte
+	body []byte // of a frame of several chunks; its memory is used again
 }
 
-// add takes a message, and returns the frame that it completes. What does not follow the
-// chunk before is malformed.
+// add takes a message, and returns the frame that it completes, whose body is valid until
+// the next one or as long as the message. What does not follow the chunk before is malformed.
 func (j *joiner) add(data []byte) (h Header, body []byte, done bool, err error) {
 	c := fieldcodec.NewReader(data)
 	h.Code(c)
@@ -85,9 +86,13 @@ func (j *joiner) add(data []byte) (h Header, body []byte, done bool, err error) 
 		return h, nil, false, fmt.Errorf("cluster: %w", err)
 	}
 	rest := c.Rest()
+	if h.Chunks == 1 {
+		j.head = h
+		return h, rest, true, nil
+	}
 	if h.Chunk == 0 {
-		j.body = nil
-	} else if h.Run != j.head.Run || h.Number != j.head.Number || h.Chunk != j.head.Chunk+1 {
+		j.body = j.body[:0]
+	} else if h.Run != j.head.Run || h.Number != j.head.Number || h.Chunks != j.head.Chunks || h.Chunk != j.head.Chunk+1 {
 		return h, nil, false, fmt.Errorf("cluster: chunk %d of frame %d after chunk %d of frame %d", h.Chunk, h.Number, j.head.Chunk, j.head.Number)
 	}
 	j.head, j.body = h, append(j.body, rest...)

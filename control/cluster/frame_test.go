@@ -18,7 +18,7 @@ func TestFrameInChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := bytes.Repeat([]byte("0123456789"), maxChunk/4)
-	if err := publish(s, 0, Header{Run: 1, Number: 2, Part: 3}, 's', body); err != nil {
+	if err := publish(s, 0, Header{Run: 1, Number: 2, Part: 3}, 's', body, new([]byte)); err != nil {
 		t.Fatal(err)
 	}
 	sub, err := s.Subscribe()

@@ -150,10 +150,7 @@ func (l *Leader) Work(ctx context.Context, _ int, epoch uint64) error {
 			w.queue = w.queue[1:]
 		}
 		if n == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(idle):
-			}
+			await(ctx, w.sub)
 		}
 	}
 	return ctx.Err()
@@ -348,7 +345,7 @@ func (w *leaderWork) commit(run, number uint64) error {
 		case <-time.After(storeRetry):
 		}
 	}
-	w.batch = record.Batch{}
+	w.batch = record.Batch{Flows: make([]record.FlowSlot, 0, len(w.batch.Flows))} // the next is about as large
 	w.mark = Mark{run, number, w.controller.Snapshot()}
 	var data bytes.Buffer
 	if err := gob.NewEncoder(&data).Encode(&w.mark); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/flowwatch"
@@ -26,7 +27,9 @@ type Publisher struct {
 	batches  uint64 // of events
 	slots    uint64
 	buffer   []byte
+	sent     model.Time // when a batch was sent
 	parts    [][]byte
+	message  []byte // memory of publish
 	// wait has Publish wait for room in the streams: for recordings, which can wait.
 	wait context.Context
 
@@ -54,7 +57,7 @@ func (p *Publisher) Refused() (events, parts uint64) { return p.lostEvents.Load(
 
 func (p *Publisher) publish(s Stream, key uint64, h Header, unique byte, body []byte) error {
 	for {
-		err := publish(s, key, h, unique, body)
+		err := publish(s, key, h, unique, body, &p.message)
 		if p.wait == nil || !errors.Is(err, stream.ErrFull) {
 			return err
 		}
@@ -71,10 +74,16 @@ func (p *Publisher) add(e *event) {
 		(&event{kind: noOutPortsEvent, now: e.now}).code(c)
 	}
 	e.code(c)
-	if p.buffer = c.Written(); len(p.buffer) > maxChunk-4096 || e.kind >= tickEvent {
+	p.buffer = c.Written()
+	if len(p.buffer) > maxChunk-4096 || e.kind == flushEvent || e.kind == tickEvent && (e.now < p.sent || e.now.Sub(p.sent) >= sendEvery) {
+		p.sent = e.now
 		p.send()
 	}
 }
+
+// sendEvery is how long events wait for others, by the decoder's clock: a message for each
+// tick costs the broker and the leader more than what is in it.
+const sendEvery = 5 * time.Millisecond
 
 // send publishes the events that wait, as one batch.
 func (p *Publisher) send() {

@@ -30,6 +30,7 @@ type Splitter struct {
 	fabric   portCounter
 	parts    int
 	shuffled []shuffle
+	sets     []partSet // memory of Split
 }
 
 type portCounter interface {
@@ -47,22 +48,21 @@ func (s *Splitter) Split(d *DecodedSlot, length time.Duration, windowEnd bool, b
 	for i := range d.Sets {
 		s.shuffled[i].sort(&d.Sets[i], s.fabric.portsOf(d.Sets[i].Switch), s.parts)
 	}
-	p := PartSlot{
-		Index: d.Index, Length: length, WindowEnd: windowEnd, missing: d.missing, sets: make([]partSet, len(d.Sets)),
-	}
+	s.sets = append(s.sets, make([]partSet, max(len(d.Sets)-len(s.sets), 0))...)
+	p := PartSlot{Index: d.Index, Length: length, WindowEnd: windowEnd, missing: d.missing, sets: s.sets[:len(d.Sets)]}
 	for part := range buffers {
 		first := uint32(0)
 		for i := range d.Sets {
-			p.sets[i].Decoded = d.Sets[i]
-			p.sets[i].Records, p.sets[i].places = nil, p.sets[i].places[:0]
-			r := s.shuffled[i].part(part)
-			p.sets[i].Compact = r.Compact
+			set, r := &p.sets[i], s.shuffled[i].part(part)
+			records := set.Records[:0]
+			set.Decoded, set.places = d.Sets[i], resized(set.places, len(r.Places))
 			for k, at := range r.Places {
 				if r.Compact == nil {
-					p.sets[i].Records = append(p.sets[i].Records, r.Record(k))
+					records = append(records, r.Record(k))
 				}
-				p.sets[i].places = append(p.sets[i].places, first+at)
+				set.places[k] = first + at
 			}
+			set.Compact, set.Records = r.Compact, records
 			first += uint32(d.Sets[i].Flows())
 		}
 		c := fieldcodec.NewWriter(buffers[part])

@@ -37,8 +37,12 @@ type Config struct {
 	Roles []string
 	// Stream is how members of a cluster reach each other.
 	Stream struct {
-		URL         string // of NATS servers, or embedded:ADDRESS:PORT
-		Dir         string // of an embedded server's files
+		URL string // of NATS servers, or embedded:ADDRESS:PORT
+		Dir string // of an embedded server's files
+		// Cluster is where an embedded server listens for others, and Routes are where they
+		// all do; both empty: it is alone.
+		Cluster     string
+		Routes      []string
 		Partitions  int    // of the flows
 		Member      string // name of this process; empty: host and process number
 		Lease       time.Duration
@@ -182,6 +186,14 @@ func (c *Config) Check() error {
 		return bad("stream.partitions", "%d, want 1 to 512", c.Stream.Partitions)
 	case c.Stream.Lease < 200*time.Millisecond:
 		return bad("stream.lease", "%v, want at least 200ms", c.Stream.Lease)
+	case c.Stream.Cluster != "" && !strings.HasPrefix(c.Stream.URL, "embedded:"):
+		return bad("stream.cluster", "%s with stream.url %q, want it with embedded:ADDRESS:PORT", c.Stream.Cluster, c.Stream.URL)
+	case c.Stream.Cluster != "" && (len(c.Stream.Routes) == 0 || c.Stream.Member == ""):
+		return bad("stream.cluster", "%s without stream.routes or stream.member, want where all servers listen for each other, and a name that stays when this process starts again", c.Stream.Cluster)
+	case len(c.Stream.Routes) > 0 && c.Stream.Cluster == "":
+		return bad("stream.routes", "%s without stream.cluster, want where the embedded server listens for others", strings.Join(c.Stream.Routes, ","))
+	case c.Stream.Replicas > 1 && c.Stream.Cluster == "" && strings.HasPrefix(c.Stream.URL, "embedded:"):
+		return bad("stream.replicas", "%d with an embedded server that is alone, want 1, or stream.cluster and stream.routes", c.Stream.Replicas)
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Controller.SilentAfter <= 0:

@@ -27,11 +27,11 @@ func ControllerConfig(cfg *Config, kinds map[source.Kind]uint64) (control.Config
 	return f.controllerConfig(cfg, core.LastIDs{}), nil
 }
 
-// checkForwarded returns an error for a source whose reports a process that only decodes does not
+// CheckForwarded returns an error for a source whose reports a process that only decodes does not
 // forward: routes, whose state the leader would have to take over.
-func checkForwarded(c *Config, to control.Forwarder) error {
+func CheckForwarded(c *Config) error {
 	for _, src := range sources.All() {
-		if to != nil && src.HasRoutes && c.Sources[src.Kind].Address() != "" {
+		if src.HasRoutes && c.Sources[src.Kind].Address() != "" {
 			return bad(string(src.Kind)+".listen", "%s, want none: a process that only decodes does not forward routes", c.Sources[src.Kind].Address())
 		}
 	}

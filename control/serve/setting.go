@@ -59,6 +59,8 @@ var serviceSettings = []Setting{
 
 	{Key: "stream.url", About: "NATS servers of the cluster, comma-separated, or embedded:ADDRESS:PORT for one in this process", at: func(c *Config) any { return &c.Stream.URL }},
 	{Key: "stream.dir", About: "directory of an embedded NATS server's files", at: func(c *Config) any { return &c.Stream.Dir }},
+	{Key: "stream.cluster", About: "HOST:PORT where an embedded NATS server listens for the others of its cluster; empty: it is alone", at: func(c *Config) any { return &c.Stream.Cluster }},
+	{Key: "stream.routes", About: "HOST:PORT of the stream.cluster of all embedded NATS servers, comma-separated; the same in all of them", at: func(c *Config) any { return &c.Stream.Routes }},
 	{Key: "stream.partitions", About: "parts of the flows, by their hash, that analyzers share; the same in all members", at: func(c *Config) any { return &c.Stream.Partitions }},
 	{Key: "stream.member", About: "name of this process among the members; empty: host name and process number", at: func(c *Config) any { return &c.Stream.Member }},
 	{Key: "stream.lease", About: "after how long others take the work of a member that died; the same in all members", at: func(c *Config) any { return &c.Stream.Lease }},

@@ -48,6 +48,7 @@ func Test(t *testing.T, open Open) {
 	t.Run("end", func(t *testing.T) { end(t, open) })
 	t.Run("copies", func(t *testing.T) { copies(t, open) })
 	t.Run("unacknowledged messages are read again", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { acknowledge(rt, open) }) })
+	t.Run("arrivals", func(t *testing.T) { arrivals(t, open) })
 	t.Run("takeover", func(t *testing.T) { takeover(t, open) })
 	t.Run("an ID once", func(t *testing.T) { once(t, open) })
 	t.Run("unacknowledged messages are bounded", func(t *testing.T) { bounded(t, open) })
@@ -96,6 +97,33 @@ func read(t TB, sub stream.Subscription, n int, closed bool, take func(m stream.
 	}
 	if got != n {
 		t.Fatalf("%d messages read; want the %d that wait", got, n)
+	}
+}
+
+// arrivals reads messages by waiting alone: each is read after a token of Arrived.
+func arrivals(t *testing.T, open Open) {
+	s, err := open(2, 512)
+	must(t, err)
+	defer s.Close() //nolint:errcheck // nothing is left
+	sub, err := s.Subscribe()
+	must(t, err)
+	defer sub.Close() //nolint:errcheck // the stream goes, too
+	for i := range 50 {
+		must(t, s.Publish(uint64(i), stream.Message{Data: []byte{byte(i)}}))
+		for got := 0; got == 0; {
+			select {
+			case <-sub.Arrived():
+			case <-time.After(patience):
+				t.Fatalf("nothing says within %v that message %d has arrived", patience, i)
+			}
+			_, err := sub.Poll(func(m stream.Message) {
+				if got++; m.Data[0] != byte(i) {
+					t.Fatalf("message %d, want %d", m.Data[0], i)
+				}
+			})
+			must(t, err)
+			must(t, sub.Ack())
+		}
 	}
 }
 

@@ -61,7 +61,9 @@ func (p *partition) publish(m *stream.Message) error {
 		p.buffer = make([]byte, 0, p.limit) // allocated at the first use
 	}
 	p.buffer = frame.AppendTo(p.buffer, m)
-	p.count++
+	if p.count++; p.count == 1 && p.reader != nil {
+		p.reader.wake()
+	}
 	return nil
 }
 
@@ -130,6 +132,9 @@ func (p *partition) ack(by *subscription, through uint64) error {
 		done++
 	}
 	p.held = p.held[:copy(p.held, p.held[done:])]
+	if p.count > 0 { // it may have waited for this
+		by.wake()
+	}
 	return nil
 }
 
@@ -154,7 +159,11 @@ func (p *partition) setReader(s *subscription, force bool) bool {
 		return false
 	}
 	p.unread()
+	if p.reader != nil {
+		p.reader.wake() // to hear of it
+	}
 	p.reader = s
+	s.wake()
 	return true
 }
 
@@ -187,6 +196,9 @@ func (p *partition) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	if p.reader != nil {
+		p.reader.wake()
+	}
 }
 
 func (p *partition) counts() stream.Stats {

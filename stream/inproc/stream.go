@@ -78,7 +78,7 @@ func (s *Stream) subscribe(force bool, partitions []int) (stream.Subscription, e
 			partitions = append(partitions, i)
 		}
 	}
-	sub := &subscription{stream: s}
+	sub := &subscription{stream: s, arrived: make(chan struct{}, 1)}
 	for _, i := range partitions {
 		if i < 0 || i >= len(s.parts) {
 			_ = sub.Close()
@@ -120,8 +120,19 @@ func (s *Stream) Stats() (sum stream.Stats) {
 
 // subscription reads partitions in turn.
 type subscription struct {
-	stream *Stream
-	parts  []int
+	stream  *Stream
+	parts   []int
+	arrived chan struct{} // has one token
+}
+
+// Arrived implements stream.Subscription.
+func (s *subscription) Arrived() <-chan struct{} { return s.arrived }
+
+func (s *subscription) wake() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // Poll implements stream.Subscription.

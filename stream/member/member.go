@@ -259,19 +259,21 @@ type Group struct {
 
 // Look reads the state of a group.
 func Look(ctx context.Context, leases stream.Leases, group string) (Group, error) {
-	members, err := leases.Holders(ctx, memberPrefix(group))
+	// All at once: members look often, and each list is work for the broker.
+	all, err := leases.Holders(ctx, "")
 	if err != nil {
 		return Group{}, err
 	}
-	partitions, err := leases.Holders(ctx, partitionPrefix(group))
-	if err != nil {
-		return Group{}, err
-	}
-	g := Group{Members: slices.Sorted(maps.Values(members)), Holders: map[int]string{}}
-	for name, holder := range partitions {
-		if p, err := strconv.Atoi(strings.TrimPrefix(name, partitionPrefix(group))); err == nil {
-			g.Holders[p] = holder
+	g := Group{Holders: map[int]string{}}
+	for name, holder := range all {
+		if strings.HasPrefix(name, memberPrefix(group)) {
+			g.Members = append(g.Members, holder)
+		} else if number, ok := strings.CutPrefix(name, partitionPrefix(group)); ok {
+			if p, err := strconv.Atoi(number); err == nil {
+				g.Holders[p] = holder
+			}
 		}
 	}
+	slices.Sort(g.Members)
 	return g, nil
 }

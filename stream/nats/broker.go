@@ -3,6 +3,9 @@ package nats
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +60,12 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 			o.Cluster.Port = server.RANDOM_PORT
 		}
 		o.Cluster.Name = "weft"
-		o.Routes = server.RoutesFromStr(strings.Join(cfg.Routes, ","))
+		if o.Routes, err = routes(cfg.Routes, cfg.Token); err != nil {
+			return nil, err
+		}
+		if cfg.Token != "" {
+			o.Cluster.Username, o.Cluster.Password = routeUser, cfg.Token
+		}
 	}
 	if cfg.TLSCert != "" {
 		tc, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey, CaFile: cfg.TLSCA, Verify: cfg.TLSCA != ""})
@@ -76,6 +84,29 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 		return nil, fmt.Errorf("nats: the broker does not listen on %s after %v; is the port free, is %s writable?", cfg.Listen, startTimeout, cfg.Dir)
 	}
 	return &Broker{s}, nil
+}
+
+// routeUser is the name by which servers with a token connect to each other.
+const routeUser = "weft"
+
+// routes are the URLs of other servers, each nats://host:port or host:port. One that is the
+// server's own is ignored by it.
+func routes(list []string, token string) (urls []*url.URL, err error) {
+	if len(list) == 0 { // the first of a cluster: JetStream starts with a route only
+		return []*url.URL{{}}, nil
+	}
+	for _, text := range list {
+		host, port, err := splitAddress(strings.TrimPrefix(text, "nats://"))
+		if err != nil {
+			return nil, fmt.Errorf("nats: route %s: %w", text, err)
+		}
+		u := &url.URL{Scheme: "nats-route", Host: net.JoinHostPort(host, strconv.Itoa(port))}
+		if token != "" {
+			u.User = url.UserPassword(routeUser, token)
+		}
+		urls = append(urls, u)
+	}
+	return urls, nil
 }
 
 // URL is where clients connect.

@@ -25,10 +25,11 @@ type outbox struct {
 	timeout       time.Duration
 
 	mu      sync.Mutex
-	buffer  []byte // accepted, not sent
-	count   int    // of messages in buffer
-	sending int    // messages of the batch that is sent
-	bytes   int    // of that batch
+	buffer  []byte // accepted; what begins at first is not sent
+	first   int
+	count   int // of messages in buffer
+	sending int // messages of the batch that is sent
+	bytes   int // of that batch
 	batches uint64
 	closed  bool
 	wake    chan struct{} // has one token if there is something to send
@@ -53,7 +54,7 @@ func (b *outbox) add(m *stream.Message) error {
 	case need > b.limit || len(m.Data) > maxMessage:
 		b.stats.TooLarge++
 		return stream.ErrTooLarge
-	case b.bytes+len(b.buffer)+need > b.limit:
+	case b.bytes+len(b.buffer)-b.first+need > b.limit:
 		b.stats.Full++
 		return stream.ErrFull
 	}
@@ -94,9 +95,9 @@ func (b *outbox) next(dst []byte) (batch []byte, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	used, n := 0, 0
-	for used < len(b.buffer) {
+	for waiting := b.buffer[b.first:]; used < len(waiting); {
 		var m stream.Message
-		size, err := frame.Parse(&m, b.buffer[used:])
+		size, err := frame.Parse(&m, waiting[used:])
 		if err != nil {
 			panic(err) // add wrote it
 		}
@@ -117,8 +118,11 @@ func (b *outbox) next(dst []byte) (batch []byte, id string) {
 		b.batches++
 		id = fmt.Sprintf("%s-%d", b.name, b.batches)
 	}
-	dst = append(dst, b.buffer[:used]...)
-	b.buffer = b.buffer[:copy(b.buffer, b.buffer[used:])]
+	dst = append(dst, b.buffer[b.first:b.first+used]...)
+	// What is left moves when it is less than what was sent: each byte once, on average.
+	if b.first += used; b.first >= len(b.buffer)-b.first {
+		b.buffer, b.first = b.buffer[:copy(b.buffer, b.buffer[b.first:])], 0
+	}
 	b.count, b.sending, b.bytes = b.count-n, n, used
 	return dst, id
 }

@@ -32,6 +32,7 @@ type reader struct {
 	seen  uint64      // the last batch that was handed over
 	floor uint64      // the last batch that was acknowledged
 	gone  bool        // another reader has the partition
+	wake  chan<- struct{}
 
 	mu      sync.Mutex
 	current int // consumers made so far; callbacks of earlier ones are ignored
@@ -68,7 +69,17 @@ const ackWait = 30 * time.Second
 // errWQNotUnique is the broker's code if a subject of a work queue has a consumer.
 const errWQNotUnique = 10100
 
-func newReader(s *Stream, partition int) *reader { return &reader{s: s, partition: partition} }
+func newReader(s *Stream, partition int, wake chan<- struct{}) *reader {
+	return &reader{s: s, partition: partition, wake: wake}
+}
+
+// notify has the subscription's owner poll.
+func (r *reader) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
 
 func (r *reader) failed(err error) error {
 	return fmt.Errorf("nats: partition %d of %s: %w", r.partition, r.s.cfg.Name, err)
@@ -154,6 +165,7 @@ func (r *reader) arrive(consumer int, m jetstream.Msg) {
 	if consumer != r.current || r.gap {
 		return
 	}
+	defer r.notify()
 	if md.Sequence.Consumer != r.next {
 		r.gap = true
 		return
@@ -167,6 +179,7 @@ func (r *reader) fault(consumer int, err error) {
 	defer r.mu.Unlock()
 	if consumer == r.current && (errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound)) {
 		r.deleted = true
+		r.notify()
 	}
 }
 

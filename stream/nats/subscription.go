@@ -30,12 +30,12 @@ func (s *Stream) subscribe(force bool, partitions []int) (stream.Subscription, e
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
-	sub := &subscription{}
+	sub := &subscription{arrived: make(chan struct{}, 1)}
 	for _, i := range partitions {
 		if i < 0 || i >= len(s.boxes) {
 			return nil, errors.Join(fmt.Errorf("nats: partition %d, want 0 to %d", i, len(s.boxes)-1), sub.Close())
 		}
-		r := newReader(s, i)
+		r := newReader(s, i, sub.arrived)
 		if err := r.open(ctx, force); err != nil {
 			return nil, errors.Join(fmt.Errorf("nats: partition %d of %s: %w", i, s.cfg.Name, err), sub.Close())
 		}
@@ -45,7 +45,13 @@ func (s *Stream) subscribe(force bool, partitions []int) (stream.Subscription, e
 }
 
 // subscription reads partitions in turn.
-type subscription struct{ readers []*reader }
+type subscription struct {
+	readers []*reader
+	arrived chan struct{} // has one token
+}
+
+// Arrived implements stream.Subscription.
+func (s *subscription) Arrived() <-chan struct{} { return s.arrived }
 
 // Poll implements stream.Subscription.
 func (s *subscription) Poll(take func(m stream.Message)) (n int, err error) {
