@@ -39,7 +39,6 @@ type followed struct {
 	grows bool        // entries are appended to it
 	end   int64       // of the last whole entry
 	bad   bool        // the rest cannot be understood
-	seen  bool        // in this round
 }
 
 func newFiles(paths []string) *files { return &files{paths: paths, known: map[string]*followed{}} }
