@@ -35,7 +35,7 @@ func CheckForwarded(c *Config) error {
 			return bad(string(src.Kind)+".listen", "%s, want none: a process that only decodes does not forward routes", c.Sources[src.Kind].Address())
 		}
 	}
-	if a := c.Sources[nccl.Source.Kind].Address(); to != nil && a != "" {
+	if a := c.Sources[nccl.Source.Kind].Address(); a != "" {
 		return bad("nccl.ras", "%s, want none: a process that only decodes does not forward records of NCCL", a)
 	}
 	return nil
