@@ -216,6 +216,12 @@ func pollTime(k *epoch.Chunk) model.Time {
 	return k.Snapshot
 }
 
+// HasReports reports whether anything has arrived about a detection.
+func (c *Collector) HasReports(ev poll.Event) bool {
+	d := c.events[ev]
+	return d != nil && len(d.answers) > 0
+}
+
 // Expect says whether a detection waits for reports: if it does, it is evicted
 // after all that do not.
 func (c *Collector) Expect(ev poll.Event, waits bool) {

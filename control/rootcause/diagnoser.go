@@ -62,7 +62,7 @@ type Stats struct {
 	DuplicateRequests uint64 // of those: already known
 	Rejected          uint64 // requests beyond MaxRequests
 	Unanswered        uint64 // requests without any report
-	OrphanReports     uint64 // reports on an unknown or already settled request
+	OrphanReports     uint64 // reports on a request that is not known yet, or settled already
 	Verdicts          uint64
 	Repolls           uint64 // requested from Config.Repoll
 }
@@ -135,6 +135,9 @@ func (d *Diagnoser) AddRequest(now model.Time, r DiagnosisRequest) error {
 		return ErrTooManyRequests
 	}
 	p := &pending{DiagnosisRequest: r, received: now}
+	if d.collector.HasReports(r.Event) { // they came by another list, which was read first
+		p.lastReport = max(now, 1)
+	}
 	d.open[r.Event] = p
 	d.order = append(d.order, p)
 	d.collector.Expect(r.Event, true)

@@ -228,6 +228,21 @@ func TestLateReportsAreWaitedFor(t *testing.T) {
 	}
 }
 
+// TestReportsBeforeTheirRequest: reports and requests are in lists of their own, either of
+// which may be read first.
+func TestReportsBeforeTheirRequest(t *testing.T) {
+	x := newRing(t, nil)
+	ev := poll.Event{Host: x.fabric.Hosts()[0], Number: 7}
+	if out := x.deliver(10*ms, x.all(ev, 10*ms)...); len(out) != 0 {
+		t.Fatalf("verdicts without a request: %v", out)
+	}
+	x.request(ev.Number, 11*ms)
+	x.Tick(13 * ms)
+	if len(x.repolled) != 1 {
+		t.Errorf("the deadlock cycle was polled again %d times after %v; want once, as all switches have reported", len(x.repolled), x.cfg.SettleTime)
+	}
+}
+
 func TestPatienceEnds(t *testing.T) {
 	x := newRing(t, func(c *Config) { c.ReportTimeout = 200 * time.Millisecond })
 	x.request(1, 10*ms)
