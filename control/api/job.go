@@ -122,6 +122,9 @@ const (
 	// maxJobRecords bounds the flow records of one answer: 10 s of 200 flows in slots of
 	// 10 ms, which a store reads in about a second.
 	maxJobRecords = 200_000
+	// jobReadShare is the part of a request's time in which flow records are read: a slow
+	// store's newest records are an answer, too. Half is for what else is read.
+	jobReadShare = 2
 	// defaultJobRange is long enough for steps of two seconds.
 	defaultJobRange = "10s"
 )
@@ -141,9 +144,10 @@ func (s *Server) jobRange(r Range) (record.Query, error) {
 	return s.query(r, Paging{})
 }
 
-// jobActivity reads the flow records of a range, from the newest.
+// jobActivity reads the flow records of a range from the newest, as many as there is time for.
 func (s *Server) jobActivity(ctx context.Context, q record.Query) (a *jobs.Activity, complete bool, err error) {
 	var all []record.FlowSlot
+	began := time.Now()
 	q.Limit = maxChunk
 	for {
 		page, err := s.deps.Records.Flows(ctx, q)
@@ -154,7 +158,7 @@ func (s *Server) jobActivity(ctx context.Context, q record.Query) (a *jobs.Activ
 		if page.Next == "" {
 			return jobs.NewActivity(all), true, nil
 		}
-		if len(all) >= maxJobRecords {
+		if len(all) >= maxJobRecords || time.Since(began) > s.cfg.RequestTimeout/jobReadShare {
 			return jobs.NewActivity(all), false, nil
 		}
 		q.After = page.Next

@@ -18,6 +18,13 @@ type jobEvidence struct {
 	q      record.Query // the range
 	losses []record.Loss
 	read   bool // losses were read
+	hosts  map[string]hostLinks
+}
+
+// hostLinks is what the links of one host show.
+type hostLinks struct {
+	rate   model.Rate // of the slowest
+	pauses []jobs.HostPause
 }
 
 // maxPausedHosts bounds the ports that one answer reads.
@@ -34,17 +41,37 @@ func (e *jobEvidence) of(ctx context.Context, j *jobs.Job) (*jobs.Evidence, erro
 	return found, e.addLosses(ctx, found, j)
 }
 
-// addHost adds how long a host paused its switches.
+// addHost adds the links of a host, which several jobs may have.
 func (e *jobEvidence) addHost(ctx context.Context, found *jobs.Evidence, host string) error {
+	l, known := e.hosts[host]
+	if !known {
+		var err error
+		if l, err = e.linksOf(ctx, host); err != nil {
+			return err
+		}
+		if e.hosts == nil {
+			e.hosts = map[string]hostLinks{}
+		}
+		e.hosts[host] = l
+	}
+	if l.rate > 0 && (found.HostRate == 0 || l.rate < found.HostRate) {
+		found.HostRate = l.rate
+	}
+	found.Pauses = append(found.Pauses, l.pauses...)
+	return nil
+}
+
+// linksOf reads how long a host paused its switches.
+func (e *jobEvidence) linksOf(ctx context.Context, host string) (l hostLinks, err error) {
 	f := e.s.deps.Live.Fabric()
 	id, ok := f.ByName(host)
 	if !ok {
-		return nil
+		return l, nil
 	}
 	for i := range f.Node(id).Ports {
 		p := &f.Node(id).Ports[i]
-		if found.HostRate == 0 || p.Rate < found.HostRate {
-			found.HostRate = p.Rate
+		if l.rate == 0 || p.Rate < l.rate {
+			l.rate = p.Rate
 		}
 		q := e.q
 		q.Node, q.Port = f.Node(p.Peer.Node).Name, p.Peer.Port
@@ -55,13 +82,13 @@ func (e *jobEvidence) addHost(ctx context.Context, found *jobs.Evidence, host st
 			n++
 			return true
 		}); err != nil {
-			return err
+			return l, err
 		}
 		if sum > 0 {
-			found.Pauses = append(found.Pauses, jobs.HostPause{Host: host, Switch: q.Node, Share: sum / float64(n)})
+			l.pauses = append(l.pauses, jobs.HostPause{Host: host, Switch: q.Node, Share: sum / float64(n)})
 		}
 	}
-	return nil
+	return l, nil
 }
 
 // addLosses adds what the flows of a job lost, by link, the worst first.

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -50,5 +52,26 @@ func TestJobs(t *testing.T) {
 	}
 	if _, err := s.getJob(t.Context(), &jobInput{Name: "red"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("job red: %v; want ErrNotFound", err)
+	}
+}
+
+// TestJobsOfASlowStore: where there is no time to read a whole range, its newest records are
+// the answer.
+func TestJobsOfASlowStore(t *testing.T) { synctest.Test(t, testJobsOfASlowStore) }
+
+func testJobsOfASlowStore(t *testing.T) {
+	s, k := newServer(t)
+	k.delay = time.Second
+	one := k.batch.Flows[0]
+	k.batch.Flows, k.batch.Losses = nil, nil
+	for i := range 8 * maxChunk {
+		one.Time = epoch0.Add(-time.Duration(i) * 100 * time.Microsecond)
+		k.batch.Flows = append(k.batch.Flows, one)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	l, err := s.listJobs(ctx, &JobsQuery{})
+	if err != nil || l.Complete || !l.From.After(epoch0.Add(-time.Second)) {
+		t.Errorf("jobs since %v, complete %v, %v; want those of less than the newest second of 1.6", l.From, l.Complete, err)
 	}
 }

@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -218,14 +219,34 @@ func (w *watched) faults(round int) []fault {
 			}
 			return drop.Close, nil
 		}, []string{"loss"}, []string{spineName}},
-		{"1 Mb/s at " + spineName + " to " + otherLeaf, func() (func() error, error) {
-			return w.lab.LimitRate(w.port(spineName, otherLeaf), model.Mbps)
-		}, []string{"loss"}, []string{spineName}},
 		{"link of " + leafName + " and " + spineName + " down", func() (func() error, error) {
 			p := w.port(leafName, spineName)
 			return func() error { return w.lab.SetLink(p, true) }, w.lab.SetLink(p, false)
 		}, []string{"dead-link", "blackhole"}, []string{leafName, spineName}},
+		{"1 Mb/s at all spines to " + otherLeaf, func() (repair func() error, err error) {
+			return w.limitRates(otherLeaf, "spine0", "spine1")
+		}, []string{"loss"}, []string{"spine0", "spine1"}},
 	}
+}
+
+// limitRates limits what switches send to another to 1 Mb/s each. The kernel's hash, whose
+// seed is drawn, may give one of them a few flows only, which send less.
+func (w *watched) limitRates(to string, from ...string) (repair func() error, err error) {
+	var repairs []func() error
+	repair = func() (err error) {
+		for _, r := range repairs {
+			err = errors.Join(err, r())
+		}
+		return err
+	}
+	for _, sw := range from {
+		r, err := w.lab.LimitRate(w.port(sw, to), model.Mbps)
+		if err != nil {
+			return nil, errors.Join(err, repair())
+		}
+		repairs = append(repairs, r)
+	}
+	return repair, nil
 }
 
 // TestFaultsAreNamed injects real faults into a fabric of kernels: cause and switch of each
@@ -240,7 +261,10 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 	var took []time.Duration
 	for round := range race.Less(4, 1) {
-		for _, f := range w.faults(round) {
+		list := w.faults(round)
+		// The last needs more than 1 Mb/s to lose any of it, which hosts under the detector do not
+		// send beside other tests.
+		for _, f := range race.Less(list, list[:len(list)-1]) {
 			known := len(w.incidents())
 			repair, err := f.inject()
 			if err != nil {
