@@ -45,7 +45,27 @@ func (c *Correlator) Restore(data []byte) error {
 	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&s); err != nil {
 		return fmt.Errorf("incident: snapshot: %w", err)
 	}
+	for _, list := range [][]savedIncident{s.Open, s.Remembered} {
+		for i := range list {
+			if err := list[i].check(); err != nil {
+				return fmt.Errorf("incident: snapshot: incident %d: %w", list[i].ID, err)
+			}
+		}
+	}
 	c.nextID, c.open, c.remembered, c.closedChanges = s.NextID, restore(s.Open), restore(s.Remembered), nil
+	return nil
+}
+
+// check returns an error for a cause or source that there is not: gob takes any number.
+func (s *savedIncident) check() error {
+	if s.Cause >= anomaly.NumCauses || s.Source >= anomaly.NumSources {
+		return fmt.Errorf("cause %d by source %d, want them below %d and %d", s.Cause, s.Source, anomaly.NumCauses, anomaly.NumSources)
+	}
+	for i := range s.Timeline {
+		if e := &s.Timeline[i]; e.Cause >= anomaly.NumCauses || e.Source >= anomaly.NumSources {
+			return fmt.Errorf("evidence %d: cause %d by source %d, want them below %d and %d", i, e.Cause, e.Source, anomaly.NumCauses, anomaly.NumSources)
+		}
+	}
 	return nil
 }
 
