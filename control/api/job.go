@@ -122,9 +122,6 @@ const (
 	// maxJobRecords bounds the flow records of one answer: 10 s of 200 flows in slots of
 	// 10 ms, which a store reads in about a second.
 	maxJobRecords = 200_000
-	// jobReadShare is the part of a request's time in which flow records are read: a slow
-	// store's newest records are an answer, too. Half is for what else is read.
-	jobReadShare = 2
 	// defaultJobRange is long enough for steps of two seconds.
 	defaultJobRange = "10s"
 )
@@ -144,7 +141,9 @@ func (s *Server) jobRange(r Range) (record.Query, error) {
 	return s.query(r, Paging{})
 }
 
-// jobActivity reads the flow records of a range from the newest, as many as there is time for.
+// jobActivity reads the flow records of a range from the newest. It begins no page after half
+// of a request's time: a slow store's newest records are an answer, too, and more is read
+// after them.
 func (s *Server) jobActivity(ctx context.Context, q record.Query) (a *jobs.Activity, complete bool, err error) {
 	var all []record.FlowSlot
 	began := time.Now()
@@ -158,7 +157,7 @@ func (s *Server) jobActivity(ctx context.Context, q record.Query) (a *jobs.Activ
 		if page.Next == "" {
 			return jobs.NewActivity(all), true, nil
 		}
-		if len(all) >= maxJobRecords || time.Since(began) > s.cfg.RequestTimeout/jobReadShare {
+		if len(all) >= maxJobRecords || time.Since(began) > s.cfg.RequestTimeout/2 {
 			return jobs.NewActivity(all), false, nil
 		}
 		q.After = page.Next
@@ -194,7 +193,7 @@ func (s *Server) listJobs(ctx context.Context, in *JobsQuery) (l JobList, err er
 	if a.Slots == 0 {
 		l.From = q.From
 	}
-	e := &jobEvidence{s: s, q: q}
+	e := &jobEvidence{s: s, q: q, hosts: map[string]hostLinks{}}
 	ranks := s.rankRecords()
 	for _, j := range s.findJobs(a) {
 		found, err := e.of(ctx, j)
@@ -222,7 +221,7 @@ func (s *Server) getJob(ctx context.Context, in *jobInput) (d JobDetail, err err
 		return d, fmt.Errorf("job %q is neither configured nor visible in flows from %s to %s: %w", in.Name, formatTime(q.From), formatTime(q.To), ErrNotFound)
 	}
 	j := list[i]
-	e := &jobEvidence{s: s, q: q}
+	e := &jobEvidence{s: s, q: q, hosts: map[string]hostLinks{}}
 	found, err := e.of(ctx, j)
 	if err != nil {
 		return d, err

@@ -27,7 +27,7 @@ type hostLinks struct {
 	pauses []jobs.HostPause
 }
 
-// maxPausedHosts bounds the ports that one answer reads.
+// maxPausedHosts bounds the hosts of a job whose ports are read.
 const maxPausedHosts = 256
 
 // of returns the evidence about one job.
@@ -48,9 +48,6 @@ func (e *jobEvidence) addHost(ctx context.Context, found *jobs.Evidence, host st
 		var err error
 		if l, err = e.linksOf(ctx, host); err != nil {
 			return err
-		}
-		if e.hosts == nil {
-			e.hosts = map[string]hostLinks{}
 		}
 		e.hosts[host] = l
 	}
