@@ -33,6 +33,14 @@ func (s *score) String() string {
 	return fmt.Sprintf("precision %.2f, recall %.2f", s.precision(), s.recall())
 }
 
+// cell is precision and recall in a table. Without verdicts there is no precision.
+func (s *score) cell() string {
+	if s.right+s.wrong == 0 {
+		return fmt.Sprintf("– / %.2f", s.recall())
+	}
+	return fmt.Sprintf("%.2f / %.2f", s.precision(), s.recall())
+}
+
 // statement is what a verdict says: repeated each round, it is still one.
 type statement struct {
 	cause anomaly.Cause

@@ -93,6 +93,9 @@ func notes(o claim.Options, more string) []string {
 	}
 }
 
+// samplings are those of the third claim: packets to a sample.
+var samplings = []uint32{1, 256, 4096}
+
 // pollings are the views of the third claim, for faults of three intervals and more, and
 // for one of less than an interval.
 var pollings = []struct {
@@ -125,9 +128,9 @@ var intervals = claim.Claim{
 			t.Header = append(t.Header, k.String())
 		}
 		t.Header = append(t.Header, "all")
-		chart := plot.Chart{Title: "Faults found by interval and sampling", YTitle: "recall", Series: make([]plot.Series, len(faults))}
-		for i, k := range faults {
-			chart.Series[i].Name = k.String()
+		found := map[uint32]*plot.Chart{}
+		for _, sampling := range samplings {
+			found[sampling] = recallChart(sampling)
 		}
 		worst := 1.0
 		for i, p := range pollings {
@@ -143,17 +146,23 @@ var intervals = claim.Claim{
 			for _, v := range p.views {
 				row := []string{p.lasts.String(), v.String()}
 				var all score
-				chart.Groups = append(chart.Groups, fmt.Sprintf("%v of %v", v, p.lasts))
+				chart, whole := found[v.sampling], p.lasts >= 3*v.interval
+				if whole {
+					chart.Groups = append(chart.Groups, v.interval.String())
+				}
 				for n, k := range faults {
 					s := scores[k][v]
 					all.add(*s)
-					row = append(row, fmt.Sprintf("%.2f / %.2f", s.precision(), s.recall()))
+					row = append(row, s.cell())
+					if !whole {
+						continue
+					}
 					chart.Series[n].Y = append(chart.Series[n].Y, s.recall())
-					if counted := k == storm || k == slowReceiver || k == blackhole; counted && p.lasts >= 3*v.interval && s.recall() < 0.9 {
+					if counted := k == storm || k == slowReceiver || k == blackhole; counted && s.recall() < 0.9 {
 						res.Pass = false
 					}
 				}
-				t.Row(append(row, fmt.Sprintf("%.2f / %.2f", all.precision(), all.recall()))...)
+				t.Row(append(row, all.cell())...)
 				if v.interval >= 100*ms {
 					worst = min(worst, all.precision())
 				}
@@ -161,7 +170,19 @@ var intervals = claim.Claim{
 		}
 		res.Pass = res.Pass && worst >= 0.95
 		res.Measured = fmt.Sprintf("precision at least %.2f from 100 ms on", worst)
-		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: chart}}
+		res.Tables = []claim.Table{t}
+		for _, sampling := range samplings {
+			res.Plots = append(res.Plots, claim.Plot{Suffix: fmt.Sprint(sampling), Chart: *found[sampling]})
+		}
 		return res, nil
 	},
+}
+
+// recallChart is the chart of one sampling rate, for faults of three intervals and more.
+func recallChart(sampling uint32) *plot.Chart {
+	c := &plot.Chart{Title: fmt.Sprintf("Faults of three intervals found, samples of 1:%d", sampling), XTitle: "interval of counters", YTitle: "recall"}
+	for _, k := range faults {
+		c.Series = append(c.Series, plot.Series{Name: k.String()})
+	}
+	return c
 }
