@@ -54,6 +54,20 @@ func coalesced[I comparable, T any](s *Server, op string,
 	}
 }
 
+// ForgetAnswers makes later requests look again, though an equal one was answered less than
+// coalesceTTL ago. Requests in progress are answered as they are.
+func (s *Server) ForgetAnswers() { s.coalescer.forget() }
+
+func (r *coalescer) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for q, a := range r.answers {
+		if !a.until.IsZero() {
+			delete(r.answers, q)
+		}
+	}
+}
+
 func (r *coalescer) do(ctx context.Context, question any, f func() (any, error)) (any, error) {
 	now := time.Now()
 	r.mu.Lock()

@@ -46,6 +46,11 @@ func testCoalescedAnswers(t *testing.T) {
 	if k.queries != 1 {
 		t.Errorf("20 requests after the TTL caused %d store queries; want 1", k.queries)
 	}
+	s.ForgetAnswers()
+	ask("/incidents")
+	if k.queries != 2 {
+		t.Errorf("40 requests, and forgotten answers between them, caused %d store queries; want 2", k.queries)
+	}
 	for i := range 2 * maxCoalesced { // the number of kept answers is bounded
 		do(s.Handler(), "GET", Prefix+"/incidents?cause="+string(rune('a'+i%26))+string(rune('a'+i/26)), "")
 	}

@@ -192,6 +192,10 @@ func (c *Core) Addr() net.Addr { return c.addr }
 // Handler answers the API's requests in process.
 func (c *Core) Handler() http.Handler { return c.server.Handler() }
 
+// ForgetAnswers makes the API look again for what it answered less than a second ago: of an
+// input that stops and goes on, which may have advanced since by more than that.
+func (c *Core) ForgetAnswers() { c.server.ForgetAnswers() }
+
 // ReloadAPI takes new tokens, tenants and certificates.
 func (c *Core) ReloadAPI(cfg *api.Config) error { return c.server.Reload(cfg) }
 

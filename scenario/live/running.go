@@ -131,7 +131,7 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	if r.dir, err = os.MkdirTemp("", "weft-scenario-"); err != nil {
 		return nil, err
 	}
-	if r.store, err = embedded.Open(filepath.Join(r.dir, "weft.duckdb"), embedded.DefaultConfig()); err != nil {
+	if r.store, err = embedded.Open(filepath.Join(r.dir, "weft.duckdb"), storeConfig()); err != nil {
 		return nil, err
 	}
 	r.sim.devices.commands = &commandChannel{
@@ -142,7 +142,7 @@ func Start(ctx context.Context, s *scenario.Scenario, o StartOptions) (_ *Runnin
 	}
 	cfg := core.DefaultConfig(r.controllerConfig())
 	cfg.WriteQueue = 1 << 40 // nothing is shed: a run is short, and no real fabric waits
-	a := api.DefaultConfig()
+	a := apiConfig()
 	cfg.API = &a
 	if r.core, err = core.New(cfg, core.Deps{Devices: r.sim.devices, Store: r.store, Memory: r.sim.collector.Memory()}, r); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (r *Running) RunUntil(ctx context.Context, t time.Duration) error {
 	}
 	select {
 	case err := <-r.reached:
-		return errors.Join(err, r.core.Writer.Flush(context.WithoutCancel(ctx)))
+		return errors.Join(err, r.publish(context.WithoutCancel(ctx)))
 	case <-ctx.Done():
 		return errors.Join(stopped(), <-r.reached)
 	}
@@ -286,7 +286,14 @@ func (r *Running) Wait(ctx context.Context) error {
 		return called
 	}
 	r.done.Store(true)
-	return errors.Join(err, r.core.Writer.Flush(ctx))
+	return errors.Join(err, r.publish(ctx))
+}
+
+// publish has every record so far in the answers from now on.
+func (r *Running) publish(ctx context.Context) error {
+	err := r.core.Writer.Flush(ctx)
+	r.core.ForgetAnswers()
+	return err
 }
 
 // Run is part of core.Input.

@@ -16,6 +16,11 @@ func startExample(t *testing.T, name string, o StartOptions) *Running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return start(t, s, o)
+}
+
+func start(t *testing.T, s *scenario.Scenario, o StartOptions) *Running {
+	t.Helper()
 	r, err := Start(t.Context(), s, o)
 	if err != nil {
 		t.Fatal(err)
