@@ -16,7 +16,8 @@ import (
 type collectiveMonitor struct {
 	mu      sync.Mutex
 	recent  *collectives.Recent
-	changed bool // something arrived since jobs were learned
+	changed bool         // something arrived since jobs were learned
+	waiting []*nccl.Dump // of a controller that only decodes: to be forwarded
 
 	learned    model.Time // of the controller's goroutine
 	configured []Job      // jobs of the configuration alone, likewise
@@ -49,9 +50,43 @@ func (c *Controller) IngestCollectives(now model.Time, d *nccl.Dump) (unknown in
 	}
 	c.collectives.mu.Lock()
 	defer c.collectives.mu.Unlock()
+	if c.cfg.Forward != nil {
+		c.collectives.await(d)
+		return unknown
+	}
 	c.collectives.recent.Add(time.Unix(0, int64(now)), d)
 	c.collectives.changed = true
 	return unknown
+}
+
+// Bounds of what waits to be forwarded, for a step of the clock, and of what is forwarded at once.
+const (
+	maxWaiting      = 64   // files and reports
+	forwardedAtOnce = 4096 // records
+)
+
+// await keeps a dump until it is forwarded. Of more than a leader keeps, the newest remain.
+func (m *collectiveMonitor) await(d *nccl.Dump) {
+	newest := max(len(d.Records)-collectives.DefaultRecentConfig().Records, 0)
+	m.waiting = append(m.waiting, &nccl.Dump{Records: d.Records[newest:], Members: d.Members})
+	m.waiting = m.waiting[max(len(m.waiting)-maxWaiting, 0):]
+}
+
+// forwardCollectives forwards NCCL's records. The ranks of a report stay together.
+func (c *Controller) forwardCollectives(now model.Time) {
+	m := &c.collectives
+	m.mu.Lock()
+	list := m.waiting
+	m.waiting = nil
+	m.mu.Unlock()
+	for _, d := range list {
+		for records := range slices.Chunk(d.Records, forwardedAtOnce) {
+			c.cfg.Forward.Collectives(now, &nccl.Dump{Records: records})
+		}
+		if len(d.Members) > 0 {
+			c.cfg.Forward.Collectives(now, &nccl.Dump{Members: d.Members})
+		}
+	}
 }
 
 // hostOf is the host of the fabric that NCCL names: by its name, with or without a domain, or by

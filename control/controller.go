@@ -162,7 +162,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.reducer, e = flowreduce.New(cfg.Reduction, c.flowNames())
 	err = errors.Join(err, e)
-	c.routes.view = routeview.New(cfg.Routes, c.fabric)
+	c.routes.view, c.routes.board = routeview.New(cfg.Routes, c.fabric), routeview.NewBoard(c.fabric)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newPortMeter(cfg.Flows.Slot, meterSlots(&cfg))
 	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)

@@ -3,10 +3,12 @@ package control
 import (
 	"github.com/weft-telemetry/weft/analyze/load"
 	"github.com/weft-telemetry/weft/analyze/loss"
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // Forwarder takes what a controller that only decodes has received, for analyses in other
@@ -22,6 +24,10 @@ type Forwarder interface {
 	Reading(now model.Time, r *portstat.Reading)
 	Sample(now model.Time, s *portstat.Sample)
 	FlowRecord(now model.Time, r *portstat.FlowRecord)
+	// Routes takes what has been found of a switch's routes.
+	Routes(now model.Time, t *routeview.Table)
+	// Collectives takes NCCL's records.
+	Collectives(now model.Time, d *nccl.Dump)
 	// Lost says that reports were lost: of a list, or of any.
 	Lost(now model.Time, list dta.ListID, any bool)
 	Tick(now model.Time)
@@ -78,6 +84,8 @@ func (c *Controller) forwardTick(now model.Time) {
 	if c.now.Sub(c.meter.readAt) >= min(c.cfg.SampleInterval, c.cfg.Flows.Slot) {
 		c.forwardCounters()
 	}
+	c.protect("routes", func() { c.forwardRoutes(now) })
+	c.protect("jobs", func() { c.forwardCollectives(now) })
 	c.cfg.Forward.Tick(now)
 	c.protect("state", func() { c.publishView(now) })
 }

@@ -16,8 +16,11 @@ import (
 // routeMonitor is the routes that switches' BGP shows. Updates come from the goroutines of
 // sockets, not by a queue: one that is lost would make the routes wrong.
 type routeMonitor struct {
-	mu       sync.Mutex // guards view
+	mu       sync.Mutex // guards view and board
 	view     *routeview.View
+	board    *routeview.Board
+	updates  uint64     // of tables that a decoder has forwarded
+	fresh    bool       // the board has changed since the last evidence
 	compared model.Time // of the controller's goroutine
 }
 
@@ -28,36 +31,76 @@ func (c *Controller) IngestRoute(u *bgproute.Update) {
 	c.routes.view.Apply(u)
 }
 
+// IngestRoutes takes what a decoder has found of a switch's routes.
+func (c *Controller) IngestRoutes(now model.Time, t *routeview.Table) error {
+	c.now = max(c.now, now)
+	c.routes.mu.Lock()
+	defer c.routes.mu.Unlock()
+	c.routes.updates += t.Updates
+	return c.setRoutes(now, t)
+}
+
+// setRoutes keeps a table. The caller has the lock.
+func (c *Controller) setRoutes(now model.Time, t *routeview.Table) error {
+	if err := c.routes.board.Set(t); err != nil {
+		return err
+	}
+	c.routes.fresh = true
+	if !t.Gone {
+		// A session without updates is one without news.
+		c.liveness.markAlive(now, RouteUpdate, t.Switch)
+		c.liveness.reports[t.Switch][RouteUpdate] += t.Updates - 1
+	}
+	return nil
+}
+
 // RouteStats returns the counters of routes. Several goroutines may call it.
 func (c *Controller) RouteStats() routeview.Stats {
 	c.routes.mu.Lock()
 	defer c.routes.mu.Unlock()
-	return c.routes.view.Stats()
+	s := c.routes.view.Stats()
+	s.Updates += c.routes.updates
+	return s
 }
 
 // routeRound is the time between two comparisons with the intended routes.
 const routeRound = time.Second
 
-// concludeRoutes adds evidence of routes that differ from the intended ones for longer than
-// routing takes to converge, as long as they do.
-func (c *Controller) concludeRoutes(now model.Time) {
-	round := min(routeRound, c.cfg.Routes.Settle/2)
-	if now.Sub(c.routes.compared) < round {
+func (c *Controller) routeRound() time.Duration { return min(routeRound, c.cfg.Routes.Settle/2) }
+
+// compareRoutes compares routes with the intended ones if it is time to. The caller has the lock.
+func (c *Controller) compareRoutes(now model.Time, f func(t *routeview.Table)) {
+	if now.Sub(c.routes.compared) < c.routeRound() {
 		return
 	}
 	c.routes.compared = now
+	c.routes.view.Compare(now, c.cfg.Intent.At(now))
+	c.routes.view.Tables(f)
+}
+
+// forwardRoutes forwards what has been found of routes.
+func (c *Controller) forwardRoutes(now model.Time) {
 	c.routes.mu.Lock()
 	defer c.routes.mu.Unlock()
-	v := c.routes.view
-	v.TakeHeard(func(sw model.NodeID, updates uint64) {
-		// A session without updates is one without news.
-		c.liveness.markAlive(now, RouteUpdate, sw)
-		c.liveness.reports[sw][RouteUpdate] += updates - 1
+	c.compareRoutes(now, func(t *routeview.Table) {
+		_ = c.setRoutes(now, t) // which is of this fabric
+		c.cfg.Forward.Routes(now, t)
 	})
-	v.Compare(now, c.cfg.Intent.At(now))
-	v.Drifts(func(d *routeview.Drift) {
+}
+
+// concludeRoutes adds evidence of routes that differ from the intended ones for longer than
+// routing takes to converge, as long as they do.
+func (c *Controller) concludeRoutes(now model.Time) {
+	c.routes.mu.Lock()
+	defer c.routes.mu.Unlock()
+	c.compareRoutes(now, func(t *routeview.Table) { _ = c.setRoutes(now, t) })
+	if !c.routes.fresh {
+		return
+	}
+	c.routes.fresh = false
+	c.routes.board.Drifts(func(d *routeview.Drift) {
 		e := incident.Evidence{
-			At: c.now, From: d.Since, Interval: round, Source: anomaly.Routes, Cause: anomaly.WrongRoute, Confirmed: d.Kind.Drifts(),
+			At: c.now, From: d.Since, Interval: c.routeRound(), Source: anomaly.Routes, Cause: anomaly.WrongRoute, Confirmed: d.Kind.Drifts(),
 			Location: model.Port{Node: d.Switch}, Scale: uint64(d.AllHosts), Text: d.Text(c.fabric),
 			Remedy: fmt.Sprintf("compare weft routes %s --drift with the switch's BGP table, and restore the session or the policy that is missing", c.nodeName(d.Switch)),
 		}
@@ -84,7 +127,7 @@ func (f *Backend) Routes(switches []model.NodeID, drift bool, limit int) (list [
 	defer c.routes.mu.Unlock()
 	list = []api.Route{}
 	for _, sw := range switches {
-		rows := c.routes.view.Rows(sw)
+		rows := c.routes.board.Rows(sw)
 		for i := range rows {
 			r := &rows[i]
 			if drift && !r.Settled {

@@ -57,26 +57,22 @@ type difference struct {
 	kind Kind
 }
 
-// Rows returns the routes of a switch to all hosts that are not attached to it, the worst first;
-// none if they are not known. They must not be changed.
-func (v *View) Rows(sw model.NodeID) []Row {
-	if t := v.tables[sw]; t != nil {
-		return t.rows
-	}
-	return nil
-}
-
 // Compare compares the routes of switches that have changed with the intended ones, and notes
 // which differences have lasted.
 func (v *View) Compare(now model.Time, intended *topo.Routes) {
 	for sw, t := range v.tables {
 		if t.changed || t.judgedBy != intended || t.waiting {
-			t.changed, t.judgedBy, t.waiting = false, intended, v.waits(now, t)
+			t.changed, t.judgedBy, t.waiting, t.fresh = false, intended, v.waits(now, t), true
 			v.compareTable(now, sw, t, intended)
 		}
 		for i := range t.rows {
 			r := &t.rows[i]
-			r.Settled = r.Kind >= FewerNextHops && now.Sub(r.Since) >= v.cfg.Settle
+			settled := r.Kind >= FewerNextHops && now.Sub(r.Since) >= v.cfg.Settle
+			if settled && !r.Settled && !t.fresh {
+				t.rows, t.fresh = slices.Clone(t.rows), true // a Board has the others
+				r = &t.rows[i]
+			}
+			r.Settled = settled
 		}
 	}
 }
@@ -220,31 +216,6 @@ func (c *comparison) merge(r Row, host model.NodeID) {
 type Drift struct {
 	Row          // the worst
 	AllHosts int // of all rows that are as bad
-}
-
-// Drifts calls f for each switch whose differences have lasted.
-func (v *View) Drifts(f func(d *Drift)) {
-	for _, sw := range v.fabric.Switches() {
-		t := v.tables[sw]
-		if t == nil {
-			continue
-		}
-		var d *Drift
-		for i := range t.rows {
-			r := &t.rows[i]
-			switch {
-			case !r.Settled:
-			case d == nil:
-				d = &Drift{Row: *r, AllHosts: r.NumHosts}
-			case r.Kind.Drifts() == d.Kind.Drifts():
-				d.AllHosts += r.NumHosts
-				d.Since = min(d.Since, r.Since)
-			}
-		}
-		if d != nil {
-			f(d)
-		}
-	}
 }
 
 // Text is a sentence for people.

@@ -51,6 +51,8 @@ type View struct {
 	tables map[model.NodeID]*table
 	// owner is the switch whose end of a BGP session, or BGP identifier, an address is.
 	owner map[netip.Addr]model.NodeID
+	gone  map[model.NodeID]struct{} // sessions that have ended since the last Tables
+	round int                       // of Tables
 	stats Stats
 }
 
@@ -71,8 +73,9 @@ type table struct {
 	waiting  bool         // the first routes of a peer may still arrive
 	judgedBy *topo.Routes // intended routes of rows
 	rows     []Row
+	fresh    bool                      // rows have changed since the last Tables
 	drifting map[difference]model.Time // since when
-	heard    uint64                    // updates since the last TakeHeard
+	heard    uint64                    // updates since the last Tables
 }
 
 // peer is a BGP peer of a switch.
@@ -97,7 +100,7 @@ type path struct {
 
 // New makes an empty view.
 func New(cfg Config, f *topo.Fabric) *View {
-	return &View{cfg: cfg, fabric: f, tables: map[model.NodeID]*table{}, owner: map[netip.Addr]model.NodeID{}}
+	return &View{cfg: cfg, fabric: f, tables: map[model.NodeID]*table{}, owner: map[netip.Addr]model.NodeID{}, gone: map[model.NodeID]struct{}{}}
 }
 
 // Stats returns the current counters.
@@ -105,14 +108,6 @@ func (v *View) Stats() Stats {
 	s := v.stats
 	s.Switches = len(v.tables)
 	return s
-}
-
-// TakeHeard calls f for each switch with a session, with its updates since the last call.
-func (v *View) TakeHeard(f func(sw model.NodeID, updates uint64)) {
-	for sw, t := range v.tables {
-		f(sw, t.heard)
-		t.heard = 0
-	}
 }
 
 // Rebase continues with another clock: what has lasted by the old one begins again.
@@ -255,6 +250,7 @@ func (v *View) forget(sw model.NodeID) {
 		delete(v.owner, a)
 	}
 	delete(v.tables, sw)
+	v.gone[sw] = struct{}{}
 	v.changeAll()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/bgproute"
 	"github.com/weft-telemetry/weft/topo"
@@ -21,6 +22,7 @@ type lab struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
 	view   *View
+	board  *Board
 	now    model.Time
 }
 
@@ -33,7 +35,7 @@ func newLab(t testing.TB) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lab{t: t, fabric: f, routes: r, view: New(DefaultConfig(), f), now: 1e9}
+	return &lab{t: t, fabric: f, routes: r, view: New(DefaultConfig(), f), board: NewBoard(f), now: 1e9}
 }
 
 func (l *lab) node(name string) *topo.Node {
@@ -85,11 +87,28 @@ func (l *lab) connect(sw string) {
 
 // drifts lets time pass, and returns what has lasted.
 func (l *lab) drifts(after time.Duration) (list []string) {
-	l.view.Compare(l.now, l.routes)
+	l.compare()
 	l.now += model.Time(after)
-	l.view.Compare(l.now, l.routes)
-	l.view.Drifts(func(d *Drift) { list = append(list, d.Kind.String()+": "+d.Text(l.fabric)) })
+	l.compare()
+	l.board.Drifts(func(d *Drift) { list = append(list, d.Kind.String()+": "+d.Text(l.fabric)) })
 	return list
+}
+
+// compare hands tables to the board, as they are read by another process.
+func (l *lab) compare() {
+	l.view.Compare(l.now, l.routes)
+	l.view.Tables(func(t *Table) {
+		var read Table
+		w := fieldcodec.NewWriter(nil)
+		t.Code(w)
+		r := fieldcodec.NewReader(w.Written())
+		if read.Code(r); r.End() != nil {
+			l.t.Fatalf("%+v is read with %v", t, r.End())
+		}
+		if err := l.board.Set(&read); err != nil {
+			l.t.Error(err)
+		}
+	})
 }
 
 func (l *lab) want(what string, after time.Duration, want ...string) {
@@ -131,7 +150,7 @@ func TestDrift(t *testing.T) {
 	l.apply("tor0", bgproute.Update{Event: bgproute.Gap})
 	l.want("a gap", 5*time.Second)
 	l.apply("tor0", bgproute.Update{Event: bgproute.SessionDown})
-	if l.want("no session", 5*time.Second); l.view.Rows(l.node("tor0").ID) != nil {
+	if l.want("no session", 5*time.Second); l.board.Rows(l.node("tor0").ID) != nil {
 		t.Error("routes of a switch without a session are known")
 	}
 }
@@ -189,7 +208,7 @@ func TestNextHopsOfSessions(t *testing.T) {
 	l.apply("leaf1", bgproute.Update{Event: bgproute.SessionUp})
 	l.apply("leaf1", bgproute.Update{Event: bgproute.PeerUp, Peer: l.addr("tor0"), Local: a})
 	l.want("an address of leaf1", 30*time.Second)
-	row := l.view.Rows(l.node("tor0").ID)[0]
+	row := l.board.Rows(l.node("tor0").ID)[0]
 	if row.Kind != Same {
 		t.Errorf("with leaf1's session: %+v; want all the same", row)
 	}
@@ -198,7 +217,7 @@ func TestNextHopsOfSessions(t *testing.T) {
 	announce(link, link)
 	l.apply("tor0", bgproute.Update{Event: bgproute.EndOfRIB, Peer: link})
 	l.want("link-local", 30*time.Second)
-	if row := l.view.Rows(l.node("tor0").ID)[0]; row.Kind != Same {
+	if row := l.board.Rows(l.node("tor0").ID)[0]; row.Kind != Same {
 		t.Errorf("link-local: %+v; want all the same", row)
 	}
 }

@@ -178,9 +178,6 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		work = append(work, func(ctx context.Context) error { return metrics.Serve(ctx, l) })
 	}
 	if has("decode") || has("receive") {
-		if err := serve.CheckForwarded(&cfg); err != nil { // a standby says it before it takes over
-			return usageError{err}
-		}
 		metrics.Publisher = cluster.NewPublisher(&controller, c.streams(), nil)
 		d := cluster.NewDecoder(cluster.DecoderConfig{
 			ID: memberName(&cfg), Leases: c.leases, Interval: cfg.Stream.Lease / 4, Ending: ctx.Done(), Log: log,

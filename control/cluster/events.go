@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // eventKind is what happened at the decoder.
@@ -19,6 +21,8 @@ const (
 	readingEvent
 	sampleEvent
 	flowRecordEvent
+	routesEvent
+	collectivesEvent
 	noOutPortsEvent // the first of every batch, where some mirrors lack the out port
 	tickEvent
 	flushEvent
@@ -36,9 +40,11 @@ type event struct {
 	lost     []uint32 // partitions that did not get the slot
 	counters []control.PortCounters
 
-	reading    *portstat.Reading
-	sample     *portstat.Sample
-	flowRecord *portstat.FlowRecord
+	reading     *portstat.Reading
+	sample      *portstat.Sample
+	flowRecord  *portstat.FlowRecord
+	routes      *routeview.Table
+	collectives *nccl.Dump
 }
 
 func (e *event) code(c *fieldcodec.Coder) {
@@ -78,6 +84,16 @@ func (e *event) code(c *fieldcodec.Coder) {
 			e.flowRecord = new(portstat.FlowRecord)
 		}
 		e.flowRecord.Code(c)
+	case routesEvent:
+		if c.Reading() {
+			e.routes = new(routeview.Table)
+		}
+		e.routes.Code(c)
+	case collectivesEvent:
+		if c.Reading() {
+			e.collectives = new(nccl.Dump)
+		}
+		e.collectives.Code(c)
 	case noOutPortsEvent, tickEvent, flushEvent:
 	default:
 		c.Fail("event of kind %d, want less than %d", e.kind, numEventKinds)

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is of the format of frames. Members of another version ignore them, and count.
-const Version = 3
+const Version = 4
 
 // maxChunk is how many bytes of a frame are in one message, and maxChunks how many
 // messages a frame may have: 128 MiB.

@@ -3,12 +3,16 @@ package cluster
 import (
 	"bytes"
 	"testing"
+	"time"
 
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/stream/inproc"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // TestFrameInChunks sends a frame that is larger than a message.
@@ -54,6 +58,10 @@ func FuzzEvent(f *testing.F) {
 		{kind: readingEvent, reading: &portstat.Reading{To: 1}},
 		{kind: sampleEvent, sample: &portstat.Sample{At: 2}},
 		{kind: flowRecordEvent, flowRecord: &portstat.FlowRecord{To: 3}},
+		{kind: routesEvent, routes: &routeview.Table{Switch: 1, HasRows: true, Rows: []routeview.Row{{Hosts: []model.NodeID{2}, NumHosts: 1}}}},
+		{kind: collectivesEvent, collectives: &nccl.Dump{
+			Records: []nccl.Record{{Host: "h1", Op: "AllReduce", Time: time.Unix(0, 5)}}, Members: []nccl.Member{{Host: "h2", Launched: map[string]uint64{"AllReduce": 7}}},
+		}},
 		{kind: noOutPortsEvent},
 		{kind: tickEvent, now: -1},
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/ingest/bmp"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/source"
 	"github.com/weft-telemetry/weft/model/record"
@@ -53,6 +54,7 @@ func (m *memoryMarks) Get(_ context.Context, name string) ([]byte, error) {
 type input struct {
 	path, topology string
 	keepFlows      int // of a slot; 0: the default
+	switches       []serve.Switch
 }
 
 var shipped = input{path: recording + "reports.pcapng", topology: recording + "reports.topology.yaml"}
@@ -63,6 +65,8 @@ func (in *input) config(t *testing.T) serve.Config {
 	if in.keepFlows > 0 {
 		cfg.Controller.KeepFlows = in.keepFlows
 	}
+	cfg.Switches = in.switches
+	cfg.Sources[bmp.Source.Kind].(*bmp.Config).Settle = 300 * time.Millisecond // convergence is fast in one machine
 	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,21 +170,33 @@ func compare(t *testing.T, alone, cluster map[string][]string) {
 }
 
 // TestClusterTakesAllSources replays recordings of other reports than Weft's own: mirrors
-// by ERSPAN and labels by INT, and what switches on sale export.
+// by ERSPAN and labels by INT, what switches on sale export, and routes by BMP.
 func TestClusterTakesAllSources(t *testing.T) {
 	const sold = "../../examples/incidents/blackhole-commodity/"
-	for name, in := range map[string]input{
-		"ERSPAN and INT": {path: "testdata/erspan.pcapng.gz", topology: shipped.topology},
-		"sFlow":          {path: sold + "reports.pcapng.gz", topology: sold + "reports.topology.yaml"},
+	for name, test := range map[string]struct {
+		input
+		incidents int
+	}{
+		"ERSPAN and INT": {input{path: "testdata/erspan.pcapng.gz", topology: shipped.topology}, 1},
+		"sFlow":          {input{path: sold + "reports.pcapng.gz", topology: sold + "reports.topology.yaml"}, 1},
+		"BMP":            {input{path: "testdata/bmp.pcapng.gz", topology: "testdata/bmp.topology.yaml", switches: routers()}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := in.alone(t)
-			if len(want["incidents"]) != 1 {
-				t.Fatalf("%d incidents alone; want 1", len(want["incidents"]))
+			want := test.alone(t)
+			if n := len(want["incidents"]); n != test.incidents {
+				t.Fatalf("%d incidents alone; want %d", n, test.incidents)
 			}
-			compare(t, want, throughCluster(t, &in, 0))
+			compare(t, want, throughCluster(t, &test.input, 0))
 		})
 	}
+}
+
+// routers are the switches of the recording of BMP.
+func routers() (list []serve.Switch) {
+	for i, name := range []string{"leaf0", "leaf1", "spine0", "spine1"} {
+		list = append(list, serve.Switch{Name: name, Values: map[string]string{"address": fmt.Sprint("127.0.1.", 2+i)}})
+	}
+	return list
 }
 
 // TestClusterKeepsLargestFlows: of the flows of a slot, many of which are as large as others,

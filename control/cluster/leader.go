@@ -307,6 +307,12 @@ func (w *leaderWork) ingest(run uint64, e *event, b *appliedBatch) {
 		w.controller.IngestSample(e.now, e.sample)
 	case flowRecordEvent:
 		w.controller.IngestFlowRecord(e.now, e.flowRecord)
+	case routesEvent:
+		if w.controller.IngestRoutes(e.now, e.routes) != nil {
+			w.malformed.Add(1)
+		}
+	case collectivesEvent:
+		w.controller.IngestCollectives(e.now, e.collectives)
 	case noOutPortsEvent:
 		w.controller.ForgetOutPorts()
 	case tickEvent:

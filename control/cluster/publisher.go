@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/routeview"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/internal/fieldcodec"
@@ -15,6 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/nccl"
 )
 
 // Publisher is the decoder's end: it divides slots among partitions, and sends everything
@@ -140,6 +142,16 @@ func (p *Publisher) Sample(now model.Time, s *portstat.Sample) {
 // FlowRecord is part of control.Forwarder.
 func (p *Publisher) FlowRecord(now model.Time, r *portstat.FlowRecord) {
 	p.add(&event{kind: flowRecordEvent, now: now, flowRecord: r})
+}
+
+// Routes is part of control.Forwarder.
+func (p *Publisher) Routes(now model.Time, t *routeview.Table) {
+	p.add(&event{kind: routesEvent, now: now, routes: t})
+}
+
+// Collectives is part of control.Forwarder.
+func (p *Publisher) Collectives(now model.Time, d *nccl.Dump) {
+	p.add(&event{kind: collectivesEvent, now: now, collectives: d})
 }
 
 // Tick is part of control.Forwarder.

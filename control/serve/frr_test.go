@@ -16,7 +16,6 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/model"
@@ -272,16 +271,6 @@ func TestFRRRoutesDrift(t *testing.T) {
 	_, found := replayed(t, cfg, capture.Input{Path: cfg.Record.Path})
 	if found.Reports["bmp"] == 0 || len(found.Incidents) == 0 {
 		t.Errorf("the replay found %d messages and %d incidents; want some of both", found.Reports["bmp"], len(found.Incidents))
-	}
-}
-
-// TestRoutesAreNotForwarded: a process that only decodes does not start with BMP.
-func TestRoutesAreNotForwarded(t *testing.T) {
-	cfg := testConfig(t)
-	set(t, &cfg, "bmp.listen", "127.0.0.1:0")
-	var to struct{ control.Forwarder }
-	if _, err := New(t.Context(), cfg, Deps{Forward: to}); err == nil || !strings.Contains(err.Error(), "bmp.listen") {
-		t.Errorf("New with a Forwarder = %v; want an error about bmp.listen", err)
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/core"
-	"github.com/weft-telemetry/weft/ingest/nccl"
 	"github.com/weft-telemetry/weft/ingest/source"
-	"github.com/weft-telemetry/weft/ingest/sources"
 )
 
 // Roles are the parts of a cluster. Receive and decode are one process.
@@ -25,20 +23,6 @@ func ControllerConfig(cfg *Config, kinds map[source.Kind]uint64) (control.Config
 	}
 	f.addKinds(kinds)
 	return f.controllerConfig(cfg, core.LastIDs{}), nil
-}
-
-// CheckForwarded returns an error for a source whose reports a process that only decodes does not
-// forward: routes, whose state the leader would have to take over.
-func CheckForwarded(c *Config) error {
-	for _, src := range sources.All() {
-		if src.HasRoutes && c.Sources[src.Kind].Address() != "" {
-			return bad(string(src.Kind)+".listen", "%s, want none: a process that only decodes does not forward routes", c.Sources[src.Kind].Address())
-		}
-	}
-	if a := c.Sources[nccl.Source.Kind].Address(); a != "" {
-		return bad("nccl.ras", "%s, want none: a process that only decodes does not forward records of NCCL", a)
-	}
-	return nil
 }
 
 // Reader is a core that answers clients from a store that others write.

@@ -65,11 +65,6 @@ type Service struct {
 
 // New opens sockets and memory, and starts nothing. Run or Close must follow.
 func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
-	if deps.Forward != nil {
-		if err := CheckForwarded(&cfg); err != nil {
-			return nil, err
-		}
-	}
 	s := &Service{cfg: cfg.clone(), applied: cfg.clone(), deps: deps, log: deps.Log}
 	defer func() {
 		if err != nil {
