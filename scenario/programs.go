@@ -22,13 +22,14 @@ type flowsetSpec struct {
 	PerPort bool          `yaml:"per-port"`
 	IPv6    bool          `yaml:"ipv6"` // off: no table for it
 	Bursts  int           `yaml:"bursts"`
+	Cells   string        `yaml:"cells"` // wide, or narrow: without bytes
 }
 
 func defaultFlowset() *flowsetSpec {
 	c := flowset.DefaultConfig()
 	return &flowsetSpec{
 		Slot: c.Slot, Flows: 10_000, Target: 0.99, Decode: flowset.Single.String(), PerPort: c.PerPort,
-		IPv6: true, Bursts: c.Bursts,
+		IPv6: true, Bursts: c.Bursts, Cells: "wide",
 	}
 }
 
@@ -48,6 +49,13 @@ func (s *flowsetSpec) program(p *Program) error {
 	cfg := flowset.DefaultConfig()
 	cfg.Slot, cfg.PerPort, cfg.Bursts = s.Slot, s.PerPort, s.Bursts
 	cfg.IPv4.Geometry, cfg.IPv6.Geometry = size.Geometry, size.Geometry
+	switch s.Cells {
+	case "wide":
+	case "narrow":
+		cfg.IPv4.Layout, cfg.IPv6.Layout = flowset.NarrowLayout4, flowset.NarrowLayout6
+	default:
+		return fmt.Errorf("cells %q, want wide or narrow", s.Cells)
+	}
 	if !s.IPv6 {
 		cfg.IPv6 = flowset.Table{}
 	}

@@ -96,11 +96,15 @@ func TestTelemetryReachesTheSink(t *testing.T) {
 func TestFlowsetsOverAnyCarrier(t *testing.T) {
 	without := runScenario(t, mustParse(t, labelled))
 	for name, tc := range map[string]struct {
-		management string
-		passive    bool
-	}{"management": {"", true}, "in-band": {"management: {in-band: on, collector: h5}\n", false}} {
+		management, cells string
+		bytes             int // of a cell
+		passive           bool
+	}{
+		"management": {"", "wide", 26, true}, "narrow": {"", "narrow", 18, true},
+		"in-band": {"management: {in-band: on, collector: h5}\n", "wide", 26, false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := mustParse(t, labelled+"telemetry:\n  - {kind: epoch}\n  - {kind: flowset, slot: 500us, flows: 100, ipv6: off}\n"+tc.management)
+			s := mustParse(t, labelled+"telemetry:\n  - {kind: epoch}\n  - {kind: flowset, slot: 500us, flows: 100, ipv6: off, cells: "+tc.cells+"}\n"+tc.management)
 			lists := map[dta.ListID]model.NodeID{}
 			r, err := Run(t.Context(), s, Options{Sink: func(_ model.Time, from model.NodeID, datagram []byte) {
 				var read dta.Reader
@@ -109,6 +113,9 @@ func TestFlowsetsOverAnyCarrier(t *testing.T) {
 					var h flowset.Chunk
 					if _, err := h.Parse(rep.Data); err != nil {
 						t.Fatalf("report %x: %v", rep.Data, err)
+					}
+					if n := h.Layout.Size(); n != tc.bytes {
+						t.Fatalf("cells of %d bytes; want %d", n, tc.bytes)
 					}
 					lists[rep.List] = from
 				}
@@ -174,6 +181,7 @@ func TestTelemetryErrors(t *testing.T) {
 		"telemetry:\n  - {kind: label, hop: 9}\n":                                `test.yaml:7: unknown key "hop" in label, want one of kind, switches, interval`,
 		"telemetry:\n  - {kind: flowset, flows: 0}\n":                            "test.yaml:7: 0 flows, want 1 to",
 		"telemetry:\n  - {kind: flowset, slot: 0}\n":                             "test.yaml:7: slot 0s, want more than 0",
+		"telemetry:\n  - {kind: flowset, cells: slim}\n":                         `test.yaml:7: cells "slim", want wide or narrow`,
 		"telemetry:\n  - {kind: flowset, decode: alone}\n":                       `test.yaml:7: decode "alone", want single or net`,
 		"telemetry:\n  - {kind: epoch, flows: 3}\n":                              "test.yaml:7: table of 3 flows, want 0 or a power of two",
 		"management: {in-band: on}\n":                                            `test.yaml:6: in-band on and collector "", want a host as collector`,

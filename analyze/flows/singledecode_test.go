@@ -16,7 +16,7 @@ func drawLayout(t *rapid.T) flowset.Layout {
 	w := func(name string, from ...uint8) uint8 { return rapid.SampledFrom(from).Draw(t, name) }
 	return flowset.Layout{
 		Key: w("key", model.KeyLen4, model.KeyLen6), Flows: w("flows width", 1, 2, 4),
-		Packets: w("packets width", 1, 2, 4, 8), Bytes: w("bytes width", 0, 2, 4, 8), Ports: w("ports width", 0, 2),
+		Packets: w("packets width", 1, 2, 4, 8), Bytes: w("bytes width", 0, 2, 4, 8), Ports: w("ports width", 0, 1, 2),
 	}
 }
 

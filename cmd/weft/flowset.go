@@ -104,6 +104,8 @@ func newPlanView(s *flowset.Sizing, slot time.Duration) *planView {
 		layout wire.Layout
 	}{
 		{"paper: key, flows, packets", flowset.PaperLayout},
+		{"IPv4, narrow: with ports", flowset.NarrowLayout4},
+		{"IPv6, narrow: with ports", flowset.NarrowLayout6},
 		{"IPv4 with bytes and ports", flowset.Layout4},
 		{"IPv6 with bytes and ports", flowset.Layout6},
 	} {

@@ -40,6 +40,9 @@ type attachment struct {
 // NumberPort gives an interface the number of a port: packets that arrive at it or
 // are forwarded to it have this number in the flowset.
 func (f *Flowset) NumberPort(ifindex int, port model.PortID) error {
+	if err := f.cfg.CheckPort(port); err != nil {
+		return err
+	}
 	return numberPort(f.objects.Ports, ifindex, port)
 }
 

@@ -221,6 +221,9 @@ func TestFlowsetsEqualReference(t *testing.T) {
 			"both families": func(*flowset.Config) {},
 			"IPv4 alone":    func(c *flowset.Config) { c.IPv6 = flowset.Table{} },
 			"IPv6 alone":    func(c *flowset.Config) { c.IPv4 = flowset.Table{} },
+			"narrow cells": func(c *flowset.Config) {
+				c.IPv4.Layout, c.IPv6.Layout = flowset.NarrowLayout4, flowset.NarrowLayout6
+			},
 			"no probe mark": func(c *flowset.Config) { c.ProbeMark = 0 },
 		} {
 			t.Run(string(hook)+" "+name, func(t *testing.T) {

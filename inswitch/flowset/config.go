@@ -3,6 +3,7 @@ package flowset
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -55,6 +56,11 @@ var (
 	// A byte count of four bytes holds 10 ms of 3.4 Tb/s.
 	Layout4 = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
 	Layout6 = wire.Layout{Key: model.KeyLen6, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
+	// Narrow cells are as large as PaperLayout's. They have ports up to 255 in place
+	// of the upper half of the packet count, and no bytes. A cell of 65,535 packets
+	// or more is full, and decoders take its flows' packets from other cells.
+	NarrowLayout4 = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 2, Ports: 1}
+	NarrowLayout6 = wire.Layout{Key: model.KeyLen6, Flows: 1, Packets: 2, Ports: 1}
 )
 
 // DefaultConfig counts up to 10,000 flows of each family in slots of 10 ms.
@@ -87,6 +93,16 @@ func (c *Config) Check() error {
 		return err
 	}
 	return c.IPv6.check("IPv6", model.KeyLen6)
+}
+
+// CheckPort returns an error if a port's number is too large for the cells.
+func (c *Config) CheckPort(p model.PortID) error {
+	for _, t := range []*Table{&c.IPv4, &c.IPv6} {
+		if t.enabled() && t.Layout.Ports == 1 && p > math.MaxUint8 {
+			return fmt.Errorf("flowset: port %d, want at most %d in cells with one byte for ports", p, math.MaxUint8)
+		}
+	}
+	return nil
 }
 
 func (t *Table) enabled() bool { return t.TableCells > 0 }

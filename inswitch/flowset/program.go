@@ -58,6 +58,9 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	if err := cfg.CheckPort(model.PortID(len(dev.Ports))); err != nil {
+		return nil, fmt.Errorf("switch %d: %w", dev.ID, err)
+	}
 	p := &Program{slot: cfg.Slot, probeMark: cfg.ProbeMark, frame: make([]byte, 0, probeHead), now: slot{end: math.MinInt64}}
 	scopes := []model.PortID{0}
 	if cfg.PerPort {

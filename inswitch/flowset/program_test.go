@@ -232,12 +232,13 @@ func TestConfigErrors(t *testing.T) {
 		"3 filter hashes, want":        func(c *Config) { c.IPv6.FilterHashes = 3 },
 		"key of 37 bytes in the table": func(c *Config) { c.IPv4.Layout = Layout6 },
 		"bad cell layout":              func(c *Config) { c.IPv4.Layout.Packets = 3 },
+		"port 256, want at most 255":   func(c *Config) { c.IPv6.Layout = NarrowLayout6 },
 		"chunk size 100, want":         func(c *Config) { c.ChunkBytes = 100 },
 		"chunks of -1 bytes, want":     func(c *Config) { c.ChunkBytes = -1 },
 	} {
 		cfg := tiny()
 		change(&cfg)
-		if _, err := New(inswitch.Device{ID: 3, MTU: 1500}, cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(inswitch.Device{ID: 3, MTU: 1500, Ports: make([]inswitch.Port, 256)}, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v; want %q", err, want)
 		}
 	}

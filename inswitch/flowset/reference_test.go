@@ -104,8 +104,11 @@ func TestProgramEqualsReference(t *testing.T) {
 		cfg.PerPort = rapid.Bool().Draw(t, "per port")
 		cfg.Seed = rapid.Uint64().Draw(t, "seed")
 		cfg.Bursts = rapid.IntRange(1, 20).Draw(t, "bursts")
-		if rapid.Bool().Draw(t, "narrow cells") {
+		switch rapid.IntRange(0, 2).Draw(t, "cells") {
+		case 1:
 			cfg.IPv4.Layout = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 1, Bytes: 1}
+		case 2:
+			cfg.IPv4.Layout, cfg.IPv6.Layout = NarrowLayout4, NarrowLayout6
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "families") {
 		case 0:

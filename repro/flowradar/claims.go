@@ -14,6 +14,7 @@ func Claims() []claim.Claim {
 		memoryNet,
 		memoryRange,
 		memoryRangeNet,
+		bandwidth,
 		moreFlows,
 		counterDecode,
 		decodeTime,

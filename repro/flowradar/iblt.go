@@ -69,15 +69,15 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	cell := peer.IBLTCellBits(table.MaxPackets(), checkBits)
 	ibltBytes := float64(plan.Cells()) * float64(cell) / 8
-	flowsetBytes := float64(plan.Memory(prototypeLayout))
-	scattered := float64(plan.ScatteredBits)/8 + float64(plan.Cells()*prototypeLayout.Size())
+	flowsetBytes := float64(plan.Memory(narrowCells))
+	scattered := float64(plan.ScatteredBits)/8 + float64(plan.Cells()*narrowCells.Size())
 	if o.Without(bigIntegers) {
 		ibltBytes, theirs = flowsetBytes, mine
 	}
 	saved, slower := 1-ibltBytes/flowsetBytes, theirs.Seconds()/mine.Seconds()
 	t := claim.Table{Title: "100K flows", Header: []string{"", "flowset", "IBLT"}}
 	t.Row("cells", fmt.Sprint(plan.Cells()), fmt.Sprint(plan.Cells()))
-	t.Row("bits per cell", fmt.Sprint(8*prototypeLayout.Size()), fmt.Sprint(cell))
+	t.Row("bits per cell", fmt.Sprint(8*narrowCells.Size()), fmt.Sprint(cell))
 	t.Row("filter", megabytes(float64(plan.FilterBits)/8), "none")
 	t.Row("memory", megabytes(flowsetBytes), megabytes(ibltBytes))
 	t.Row("decode", mine.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String())

@@ -17,7 +17,7 @@ var memorySingle = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runMemory(ctx, o, []int{100_000}, 100_000, 2.88e6)
 	},
-	Mutations: []claim.Mutation{severalCells},
+	Mutations: []claim.Mutation{severalCells, narrowCounters},
 }
 
 var memoryRange = claim.Claim{
@@ -35,12 +35,12 @@ var memoryRange = claim.Claim{
 // and compares the memory for one of the numbers with the published one.
 func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, published float64) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
-		"memory of filter and cells; cells of 18 bytes as in the paper's prototype (13 of key, 1 of flow count, 4 of packet count); Weft's own cells also count bytes and carry ports",
+		"memory of filter and Weft's narrow cells: 18 bytes as in the paper's prototype, 13 of key, 1 of flow count, 2 of packet count, 1 for each port; wide cells also count bytes",
 		"success: every flow of the flowset is decoded, with its count; passes when the memory is at most the published one and 99 % or more of the flowsets decode",
 		"planned for 99.9 %, which still fits into the published memory: a plan for 99 % would be below it in every second run",
 	}}
 	t := claim.Table{Title: "planned for 99.9 %", Header: []string{
-		"flows", "k_c", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow, perfect hash", "decoded",
+		"flows", "k_c", "cells per flow", "filter bits", "memory", "with wide cells", "NetFlow, perfect hash", "decoded",
 	}}
 	var xs, mine, theirs []float64
 	for i, n := range sizes {
@@ -53,13 +53,17 @@ func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, pu
 			plan.TableCells *= uint32(plan.Tables)
 			plan.Tables, trials = 1, 4
 		}
+		cells := narrowCells
+		if o.Without(narrowCounters) {
+			cells, trials = flowset.Layout4, 4
+		}
 		rate, err := claim.Trials(ctx, trials, o.Seed, singleTrial(plan.Geometry, n), func(share float64) {
 			o.Report((float64(i)+share)/float64(len(sizes)), fmt.Sprintf("flowsets of %d flows", n))
 		})
 		if err != nil {
 			return res, err
 		}
-		memory := float64(plan.Memory(prototypeLayout))
+		memory := float64(plan.Memory(cells))
 		res.Pass = res.Pass && rate.Share() >= 0.99
 		if n == judged || o.Broken() {
 			res.Pass = res.Pass && memory <= published

@@ -10,6 +10,9 @@ var (
 	severalCells = claim.Mutation{
 		Name: "several cells", Removes: "a flow is in one cell in place of one in each sub-table",
 	}
+	narrowCounters = claim.Mutation{
+		Name: "narrow counters", Removes: "cells have four bytes of packets and of bytes, and two for each port",
+	}
 	neighbours = claim.Mutation{
 		Name: "neighbours", Removes: "every flowset is decoded alone, without those of its neighbours",
 	}

@@ -124,7 +124,7 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	g := plan.Geometry
-	g.TableCells = (dleftBytes - g.FilterBits/8) / uint32(prototypeLayout.Size()) / uint32(g.Tables)
+	g.TableCells = (dleftBytes - g.FilterBits/8) / uint32(narrowCells.Size()) / uint32(g.Tables)
 	k, flowsets := o.Pick(8, 4), o.Pick(1000, 20)
 	r, err := netDecode(ctx, o, netRun{k: k, perSwitch: n, flowsets: flowsets, geometry: g, options: flows.Options{FlowsOnly: true}},
 		func(done float64) { o.Report(done, "decoding fabrics") })
@@ -136,7 +136,7 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Title:  fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n),
 		Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"},
 	}
-	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))),
+	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(narrowCells))),
 		r.flows.String(), r.hidden.String())
 	missing := float64(r.lost) / float64(r.sightings)
 	return claim.Result{

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
+	switchflowset "github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
 	"github.com/weft-telemetry/weft/wire/flowset"
@@ -28,9 +29,10 @@ type contents struct {
 	hidden        int // flows that the filter mistook for known ones
 }
 
-// prototypeLayout is the cell of the paper's prototype: 13 bytes of key, one of
-// flow count, four of packet count.
-var prototypeLayout = flowset.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4}
+// narrowCells is the cell that memory is computed for: as large as the paper
+// prototype's, with 13 bytes of key, one of flow count, two of packet count, one for
+// each port.
+var narrowCells = switchflowset.NarrowLayout4
 
 // encode has every switch count the load in a flowset of this geometry, each with
 // its own seeds, and assembles the exports as a collector does.
@@ -68,7 +70,7 @@ func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64,
 		key := sketch.Pack4(k)
 		for j := range packets {
 			if h, fresh := set.AddPacket(&key, 1000); fresh {
-				set.InsertFlow(&key, h, 0, 0)
+				set.InsertFlow(&key, h, model.PortID(1+key[0]%64), model.PortID(1+key[1]%64))
 			} else if j == 0 {
 				want.hidden++
 			}
@@ -81,7 +83,7 @@ func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64,
 	counts.Bytes, counts.Flows = 1000*counts.Packets, set.Inserted()
 	fs, err := exported(&flowset.Header{
 		Switch: sw, Seed: seed, Slot: 1, Start: model.Time(slotLength), Length: slotLength,
-		Geometry: flowset.Geometry(g), Layout: prototypeLayout, Counts: counts,
+		Geometry: flowset.Geometry(g), Layout: narrowCells, Counts: counts,
 	}, set)
 	return fs, want, err
 }
@@ -126,7 +128,7 @@ func exported(h *flowset.Header, set *sketch.Set[sketch.Key4]) (*flows.Flowset, 
 			for i := span.First; i < span.First+span.Count; i++ {
 				c := set.Cell(i)
 				sketch.PutKey(&cell.Key, &c.Key)
-				cell.Flows, cell.Packets = c.Flows, c.Packets
+				cell.Flows, cell.Packets, cell.InPort, cell.OutPort = c.Flows, c.Packets, c.In, c.Out
 				chunk = h.Layout.AppendCell(chunk, &cell)
 			}
 		}

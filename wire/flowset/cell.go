@@ -14,7 +14,7 @@ type Layout struct {
 	Flows   uint8 // flow count: 1, 2 or 4
 	Packets uint8 // packet count: 1, 2, 4 or 8
 	Bytes   uint8 // byte count: 0 (absent), 1, 2, 4 or 8
-	Ports   uint8 // XOR of in ports, then of out ports: 0 (both absent) or 2 each
+	Ports   uint8 // XOR of in ports, then of out ports: 0 (both absent), 1 or 2 each
 }
 
 // Cell is one cell of the counting table: the sum of the flows that fell into
@@ -32,7 +32,9 @@ type Cell struct {
 	Packets uint64
 	Bytes   uint64 // counted as Counts.Bytes
 
-	InPort, OutPort model.PortID // XOR of the flows' ports
+	// XOR of the flows' ports. In fields of one byte, no port of the switch is above
+	// 255: a XOR cannot saturate, so that its upper half would be missing unseen.
+	InPort, OutPort model.PortID
 }
 
 func (l Layout) check() error {
@@ -40,7 +42,7 @@ func (l Layout) check() error {
 	flows := l.Flows == 1 || l.Flows == 2 || l.Flows == 4
 	packets := l.Packets == 1 || l.Packets == 2 || l.Packets == 4 || l.Packets == 8
 	bytes := l.Bytes == 0 || l.Bytes == 1 || l.Bytes == 2 || l.Bytes == 4 || l.Bytes == 8
-	ports := l.Ports == 0 || l.Ports == 2
+	ports := l.Ports <= 2
 	if !key || !flows || !packets || !bytes || !ports {
 		return ErrLayout
 	}
@@ -65,8 +67,14 @@ func (l Layout) AppendCell(b []byte, c *Cell) []byte {
 	b = appendUint(b, uint64(c.Flows), l.Flows)
 	b = appendUint(b, c.Packets, l.Packets)
 	b = appendUint(b, c.Bytes, l.Bytes)
-	b = appendUint(b, uint64(c.InPort), l.Ports)
-	return appendUint(b, uint64(c.OutPort), l.Ports)
+	switch l.Ports {
+	case 1:
+		b = append(b, byte(c.InPort), byte(c.OutPort))
+	case 2:
+		b = binary.BigEndian.AppendUint16(b, uint16(c.InPort))
+		b = binary.BigEndian.AppendUint16(b, uint16(c.OutPort))
+	}
+	return b
 }
 
 // Cell decodes cell i of the chunk, which holds cell First+i of the table,
@@ -85,10 +93,8 @@ func (c *Chunk) Cell(i int, out *Cell) {
 	b = b[l.Packets:]
 	out.Bytes = readUint(b, l.Bytes)
 	b = b[l.Bytes:]
-	if l.Ports != 0 {
-		out.InPort = model.PortID(binary.BigEndian.Uint16(b))
-		out.OutPort = model.PortID(binary.BigEndian.Uint16(b[2:]))
-	}
+	out.InPort = model.PortID(readUint(b, l.Ports))
+	out.OutPort = model.PortID(readUint(b[l.Ports:], l.Ports))
 }
 
 // limit returns the largest value of a field of that many bytes.

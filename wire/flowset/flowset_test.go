@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 		"flow count of 8":          {in: patch(cell, 13, 8), err: ErrLayout},
 		"packet count of 0":        {in: patch(cell, 14, 0), err: ErrLayout},
 		"byte count of 3":          {in: patch(cell, 15, 3), err: ErrLayout},
-		"ports of 1":               {in: patch(cell, 16, 1), err: ErrLayout},
+		"ports of 3":               {in: patch(cell, 16, 3), err: ErrLayout},
 		"no filter hash":           {in: patch(cell, 10, 0), err: ErrGeometry},
 		"no table":                 {in: patch(cell, 11, 0), err: ErrGeometry},
 		"no filter":                {in: patch(cell, 48, 0, 0, 0, 0), err: ErrGeometry},
@@ -169,6 +169,9 @@ func FuzzChunk(f *testing.F) {
 	wide := Chunk{Header: paper(), Section: Cells, Data: make([]byte, 2*57)}
 	wide.Layout = Layout{Key: model.KeyLen6, Flows: 4, Packets: 8, Bytes: 4, Ports: 2}
 	f.Add(wide.AppendTo(nil))
+	narrow := Chunk{Header: paper(), Section: Cells, Data: make([]byte, 2*18)}
+	narrow.Layout = Layout{Key: model.KeyLen4, Flows: 1, Packets: 2, Ports: 1}
+	f.Add(narrow.AppendTo(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		// A fuzzer does not guess checksums: try the input with one, too.
 		for _, in := range [][]byte{in, patch(append(bytes.Clone(in), 0, 0, 0, 0), 0)} {

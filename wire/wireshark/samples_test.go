@@ -178,6 +178,8 @@ func reportSamples() []sample {
 	cell := flowset.Cell{Flows: 2, Packets: 10, Bytes: 1000, InPort: 3, OutPort: 6}
 	copy(cell.Key[:], key4.AppendTo(nil))
 	cells := head.Layout.AppendCell(head.Layout.AppendCell(nil, &cell), &flowset.Cell{Flows: 1, Packets: 1, Bytes: 200})
+	narrow := head
+	narrow.Layout = flowset.Layout{Key: 13, Flows: 1, Packets: 2, Ports: 1}
 	report4 := epoch.Chunk{
 		Header: epoch.Header{Flags: epoch.Evictions, Switch: 12, Event: poll.Event{Host: 5, Number: 77}, Snapshot: 1_000_000, EpochLength: time.Millisecond, Dropped: 6},
 		Index:  1, Total: 3,
@@ -224,6 +226,10 @@ func reportSamples() []sample {
 			"weft.flowset.packets": "11", "weft.flowset.bytes": "1200", "weft.flowset.flows": "2", "weft.flowset.unkeyed": "1", "weft.flowset.missed": "4",
 			"weft.flowset.first": "4", "weft.flowset.units": "2", "weft.flowset.cell.flows": "2,1", "weft.flowset.cell.packets": "10,1", "weft.flowset.cell.bytes": "1000,200",
 			"weft.flowset.cell.in": "3,0", "weft.flowset.cell.out": "6,0", "weft.flowset.cell.key": "0a0000020a010003c00012b711,00000000000000000000000000",
+		}},
+		sample{"flowset narrow cell", appended(flowset.Chunk{Header: narrow, Section: flowset.Cells, First: 4, Data: narrow.Layout.AppendCell(nil, &cell)}.AppendTo(nil)), map[string]string{
+			"weft.flowset.units": "1", "weft.flowset.cell.flows": "2", "weft.flowset.cell.packets": "10",
+			"weft.flowset.cell.in": "3", "weft.flowset.cell.out": "6", "weft.flowset.cell.key": "0a0000020a010003c00012b711",
 		}},
 		sample{"flowset filter", appended(flowset.Chunk{Header: head, Section: flowset.Filter, First: 2, Data: []byte{0xaa, 0xbb}}.AppendTo(nil)), map[string]string{
 			"weft.flowset.section": "1", "weft.flowset.filter_hashes": "7", "weft.flowset.filter": "aabb", "weft.flowset.units": "2",
