@@ -9,13 +9,10 @@ import (
 	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
-	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/model/record"
-	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // balanceWindow is how many slots of the present window have passed, and the first
@@ -39,6 +36,7 @@ func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.auditSlot(s)
 	c.countPassed(s)
 	c.settleSuspects(s)
+	c.meter.creditPauseFrames(s.End())
 	// First, so that stalled flows join the incident that pauses them, wherever it is.
 	left := c.addPauseEvidence(c.meter.pausedPorts(s.Index, c.cfg.StallShare), s.Start())
 	for i := range s.Paths {
@@ -146,95 +144,6 @@ func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	}
 	return c.correlator.AddSupporting(e)
 }
-
-// addLossEvidence records every loss, and adds evidence where a link loses enough.
-func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
-	type sum struct {
-		lost, sent uint64
-		lossless   uint64 // of those lost: packets of a lossless class
-		from, to   int64
-		flows      []model.FlowKey
-	}
-	var order []loss.Segment
-	sums := map[loss.Segment]*sum{}
-	for i := range s.Losses {
-		e := &s.Losses[i]
-		r := record.Loss{
-			Time: c.wallTime(model.Time(e.FirstSlot * int64(s.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
-			Packets: e.Packets, Sent: e.Sent, Pattern: "scattered",
-		}
-		if e.To != (model.Port{}) {
-			r.To = c.nodeName(e.To.Node)
-		}
-		if e.Packets == e.Sent {
-			r.Pattern = "all"
-		}
-		c.batch.Losses = append(c.batch.Losses, r)
-		c.recentLosses.add(c.now, e.From, e.Packets)
-	}
-	late := c.stuck.takeLost(c.fabric, s, func(k *stuckFlow, a *stuckAccount) bool {
-		return !c.isStuck(k.From, []model.FlowKey{k.flow}, a.from-1, s.Index, s.Index)
-	})
-	for _, e := range slices.Concat(late, s.Losses) {
-		if e.WholePath {
-			continue // the segment is not known
-		}
-		k := sums[e.Segment]
-		if k == nil {
-			k = &sum{from: e.FirstSlot, to: e.LastSlot}
-			sums[e.Segment] = k
-			order = append(order, e.Segment)
-		}
-		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.FirstSlot), max(k.to, e.LastSlot)
-		k.flows = append(k.flows, e.Flow)
-		if isLossless(e.Flow) {
-			k.lossless += e.Packets
-		}
-	}
-	for _, seg := range order {
-		k := sums[seg]
-		if k.lost < c.cfg.LossPackets || float64(k.lost) < c.cfg.LossShare*float64(k.sent) {
-			continue
-		}
-		e := incident.Evidence{
-			At: max(c.now, s.End()), From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
-			Location: seg.From, Flows: k.flows, Scale: k.lost, LostPackets: k.lost, SentPackets: k.sent,
-			Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
-		}
-		if seg.To != (model.Port{}) {
-			e.NextHop, e.HasNextHop = seg.To.Node, true
-		}
-		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
-		case k.lossless > 0 && c.isStuck(seg.From, k.flows, k.from-1, k.to+1, s.Index):
-			e.Cause, e.LostPackets, e.SentPackets = anomaly.Stall, 0, 0
-			e.Text = fmt.Sprintf("%s of %s are stuck at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
-			c.setDownstreamPeer(&e)
-			for i := range s.Losses {
-				if s.Losses[i].Segment == seg {
-					c.stuck.add(c.fabric, &s.Losses[i], s)
-				}
-			}
-		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
-			e.Cause, e.LostPackets, e.SentPackets = anomaly.Contention, 0, 0
-			e.Text = fmt.Sprintf("%s discarded %s (buffer full)", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
-		}
-		c.addEvidence(e)
-	}
-}
-
-// isStuck reports whether packets that left a port in none of the slots up to found are
-// held in its queue: PFC paused it when they arrived, and still did in the last two
-// slots. A queue that was open for longer has sent what it held.
-func (c *Controller) isStuck(port model.Port, flows []model.FlowKey, first, last, found int64) bool {
-	routes := c.cfg.Intent.At(model.Time(first * int64(c.meter.slot)))
-	paused := func(first, last int64) bool {
-		return c.meter.pausedFor(port, flows, routes, first, last) >= c.cfg.StallShare
-	}
-	return paused(first, last) && paused(found-1, found)
-}
-
-// isLossless reports whether a flow is in a class that PFC pauses.
-func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
 
 // addImbalanceEvidence adds evidence of ECMP imbalance by hash polarization.
 // Imbalance by chance, or by a few large flows, is no fault. Switches whose

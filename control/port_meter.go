@@ -1,11 +1,13 @@
 package control
 
 import (
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/portstat"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -19,6 +21,8 @@ type portMeter struct {
 	order     []model.Port // of ports, as they were first read
 	list      []PortCounters
 	rate      map[model.Port]portRate // over the last sample
+
+	framePauses map[model.Port]*framePauses // of ports whose PFC frames are mirrored
 
 	slot  time.Duration
 	slots []slotCounters // the newest slots, by number modulo their count
@@ -50,7 +54,8 @@ func (r *portRate) counted(now model.Time) bool { return r.lasts > 0 && now.Sub(
 // slotCounters are the counters of one slot.
 type slotCounters struct {
 	number   int64
-	paused   map[model.Port]time.Duration
+	paused   map[model.Port]time.Duration // by counters
+	byFrames map[model.Port]time.Duration // paused, by mirrored PFC frames
 	discards map[model.NodeID]discardSpan // by switch: a loss is not located more precisely
 }
 
@@ -72,7 +77,10 @@ func meterSlots(cfg *Config) int {
 }
 
 func newPortMeter(slot time.Duration, slots int) portMeter {
-	return portMeter{ports: map[model.Port]*meteredPort{}, rate: map[model.Port]portRate{}, slot: slot, slots: make([]slotCounters, slots)}
+	return portMeter{
+		ports: map[model.Port]*meteredPort{}, rate: map[model.Port]portRate{}, framePauses: map[model.Port]*framePauses{},
+		slot: slot, slots: make([]slotCounters, slots),
+	}
 }
 
 // addCounters adds what a port counted between two instants. Of a span that is longer
@@ -85,32 +93,65 @@ func (m *portMeter) addCounters(from, to model.Time, port model.Port, paused tim
 	last := (int64(to) - 1) / int64(m.slot)
 	first := max(int64(from)/int64(m.slot), last-int64(len(m.slots))+1)
 	if discards > 0 {
-		d := m.slotCounters(last).discards
-		was, known := d[port.Node]
-		if !known {
-			was.from = first
+		if h := m.slotCounters(last); h != nil {
+			was, known := h.discards[port.Node]
+			if !known {
+				was.from = first
+			}
+			h.discards[port.Node] = discardSpan{was.packets + discards, min(was.from, first)}
 		}
-		d[port.Node] = discardSpan{was.packets + discards, min(was.from, first)}
 	}
 	if paused == 0 {
 		return
 	}
 	for n := first; n <= last; n++ {
 		part := min(to, model.Time((n+1)*int64(m.slot))).Sub(max(from, model.Time(n*int64(m.slot))))
-		if share := time.Duration(float64(paused) * float64(part) / float64(to.Sub(from))); share > 0 {
-			m.slotCounters(n).paused[port] += min(share, part)
+		share := time.Duration(float64(paused) * float64(part) / float64(to.Sub(from)))
+		if h := m.slotCounters(n); h != nil && share > 0 {
+			h.paused[port] += min(share, part)
 		}
 	}
 }
 
-// slotCounters returns the counters of a slot; those of an older one make room.
+// addReading adds the pauses of a reading of counters. Over an interval longer than what is
+// remembered it is not known when they were.
+func (m *portMeter) addReading(r *portstat.Reading, paused time.Duration) {
+	if m.ports[r.Port] == nil && r.Interval() <= time.Duration(len(m.slots))*m.slot {
+		m.addCounters(r.To.Add(-r.Interval()), r.To, r.Port, paused, 0)
+	}
+}
+
+// slotCounters returns the counters of a slot; those of an older one make room. It returns
+// nil of a slot that has made room itself.
 func (m *portMeter) slotCounters(n int64) *slotCounters {
 	size := int64(len(m.slots))
 	h := &m.slots[((n%size)+size)%size]
+	if h.paused != nil && h.number > n {
+		return nil
+	}
 	if h.number != n || h.paused == nil {
-		*h = slotCounters{n, map[model.Port]time.Duration{}, map[model.NodeID]discardSpan{}}
+		*h = slotCounters{n, map[model.Port]time.Duration{}, map[model.Port]time.Duration{}, map[model.NodeID]discardSpan{}}
 	}
 	return h
+}
+
+// pausedTime is how long a port was paused, by what shows most of it.
+func (h *slotCounters) pausedTime(p model.Port) time.Duration { return max(h.paused[p], h.byFrames[p]) }
+
+// pausedPorts iterates over the ports that were paused, and how long.
+func (h *slotCounters) pausedPorts() iter.Seq2[model.Port, time.Duration] {
+	return func(yield func(model.Port, time.Duration) bool) {
+		for p := range h.paused {
+			if !yield(p, h.pausedTime(p)) {
+				return
+			}
+		}
+		for p, d := range h.byFrames {
+			if _, counted := h.paused[p]; !counted && !yield(p, d) {
+				return
+			}
+		}
+	}
 }
 
 // hasCounters reports whether counters of a port are known.
@@ -136,8 +177,12 @@ func (m *portMeter) pausedIn(port model.Port, first, last int64) (share float64)
 		if h.number < first || h.number > last {
 			continue
 		}
-		for p, d := range h.paused {
-			if p.Node == port.Node && (port.Port == 0 || p.Port == port.Port) {
+		if port.Port != 0 {
+			share = max(share, float64(h.pausedTime(port))/float64(m.slot))
+			continue
+		}
+		for p, d := range h.pausedPorts() {
+			if p.Node == port.Node {
 				share = max(share, float64(d)/float64(m.slot))
 			}
 		}
@@ -155,12 +200,12 @@ func (m *portMeter) pausedAcross(sw model.NodeID, first, last int64) (share floa
 			continue
 		}
 		next := &m.slots[(i+1)%len(m.slots)]
-		for p, d := range h.paused {
+		for p, d := range h.pausedPorts() {
 			if p.Node != sw {
 				continue
 			}
 			if next.number == h.number+1 && next.number <= last {
-				d += next.paused[p]
+				d += next.pausedTime(p)
 			}
 			share = max(share, float64(d)/float64(m.slot))
 		}
@@ -186,7 +231,10 @@ func (m *portMeter) pausedFor(port model.Port, flows []model.FlowKey, routes *to
 // ascending.
 func (m *portMeter) pausedPorts(slot int64, share float64) (list []model.Port) {
 	h := m.slotCounters(slot)
-	for p, d := range h.paused {
+	if h == nil {
+		return nil
+	}
+	for p, d := range h.pausedPorts() {
 		if float64(d) >= share*float64(m.slot) {
 			list = append(list, p)
 		}

@@ -114,6 +114,7 @@ func (c *Controller) recordReading(r *portstat.Reading) {
 		return
 	}
 	c.meter.rate[r.Port] = rate
+	c.meter.addReading(r, time.Duration(rate.paused*float64(r.Interval())))
 	c.batch.Ports = append(c.batch.Ports, record.PortSample{
 		Time: c.wallTime(r.To), Node: c.nodeName(r.Port.Node), Port: r.Port.Port, Samples: 1,
 		Load: rate.load, Paused: rate.paused, Queue: queue, QueueMax: queue,

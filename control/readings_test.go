@@ -58,3 +58,28 @@ func TestCountersOpenAnIncident(t *testing.T) {
 		}
 	}
 }
+
+// TestReadingsShowPauses: packets behind a port are late while a reading says that PFC paused
+// it, unless the reading's interval is longer than the slots that are remembered.
+func TestReadingsShowPauses(t *testing.T) {
+	c := evidenceBed(t)
+	port := c.portNamed(t, "tor2", "leaf2")
+	remembered := slotLength * time.Duration(len(c.meter.slots))
+	for _, interval := range []time.Duration{4 * slotLength, remembered + slotLength} {
+		c.meter = newPortMeter(slotLength, len(c.meter.slots))
+		r := portstat.Reading{Port: port, To: model.Time(remembered * 2), Source: portstat.GNMI}
+		r.From = r.To.Add(-interval)
+		r.Class[3] = portstat.ClassCounters{Has: portstat.HasRxPaused, RxPaused: interval / 2}
+		c.recordReading(&r)
+		want := 0.0
+		if interval < remembered {
+			want = 0.5
+		}
+		last := int64(r.To)/int64(slotLength) - 1
+		for _, slot := range []int64{last - 3, last} {
+			if got := c.meter.pausedIn(port, slot, slot); got != want {
+				t.Errorf("readings each %v: slot %d paused for %v of it, want %v", interval, slot, got, want)
+			}
+		}
+	}
+}

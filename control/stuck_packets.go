@@ -38,14 +38,15 @@ type stuckAccount struct {
 const maxStuckFlows = 1 << 12
 
 // add begins the account of an event whose packets seem stuck. One that has begun has them.
-func (p *stuckPackets) add(f *topo.Fabric, e *loss.Event, s *flowwatch.Slot) {
-	k := stuckFlow{e.Flow, e.Segment}
-	if p.flows[k] != nil || e.WholePath || e.To == (model.Port{}) {
-		return
+// It reports false for one that cannot be followed.
+func (p *stuckPackets) add(f *topo.Fabric, e *loss.Event, s *flowwatch.Slot) bool {
+	k := stuckOf(f, e)
+	if p.flows[k] != nil {
+		return true
 	}
 	newest, _, known := crossed(f, s, &k)
 	if !known {
-		return
+		return false
 	}
 	if p.flows == nil {
 		p.flows = map[stuckFlow]*stuckAccount{}
@@ -56,6 +57,16 @@ func (p *stuckPackets) add(f *topo.Fabric, e *loss.Event, s *flowwatch.Slot) {
 	// The event does not have the newest slot's packets, which may be missing, too.
 	p.flows[k] = &stuckAccount{sent: e.Sent, newest: newest, missing: int64(e.Packets + newest), from: e.FirstSlot, slot: s.Index}
 	p.order = append(p.order, k)
+	return true
+}
+
+// stuckOf is the flow and the link of an event. No switch may have seen the packets after it.
+func stuckOf(f *topo.Fabric, e *loss.Event) stuckFlow {
+	k := stuckFlow{e.Flow, e.Segment}
+	if link := f.Port(e.From); link != nil && k.To == (model.Port{}) {
+		k.To = link.Peer
+	}
+	return k
 }
 
 func (p *stuckPackets) drop(k stuckFlow) {
@@ -71,7 +82,8 @@ func (p *stuckPackets) takeLost(f *topo.Fabric, s *flowwatch.Slot, open func(*st
 	}
 	for i := range s.Losses { // what is reported is no longer missing
 		e := &s.Losses[i]
-		if a := p.flows[stuckFlow{e.Flow, e.Segment}]; a != nil && open(&stuckFlow{e.Flow, e.Segment}, a) {
+		k := stuckOf(f, e)
+		if a := p.flows[k]; a != nil && open(&k, a) {
 			a.missing -= int64(e.Packets)
 		}
 	}
@@ -102,7 +114,7 @@ func (p *stuckPackets) takeLost(f *topo.Fabric, s *flowwatch.Slot, open func(*st
 // crossed returns how many packets of a flow both ends of a segment counted in a slot, and
 // false if that is not known.
 func crossed(f *topo.Fabric, s *flowwatch.Slot, k *stuckFlow) (sent, arrived uint64, known bool) {
-	if s.Remote() {
+	if s.Remote() || k.WholePath || !f.HasNode(k.To.Node) || !f.Node(k.To.Node).Role.IsSwitch() {
 		return 0, 0, false
 	}
 	m, flow, found := s.Find(&k.flow)

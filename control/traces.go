@@ -17,7 +17,7 @@ import (
 // traceOutput receives what the trace watch makes, in the controller's
 // goroutine.
 func (c *Controller) traceOutput() tracewatch.Output {
-	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.addTraceEvidence}
+	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.addTraceEvidence, Pause: c.addPauseFrame}
 }
 
 // traceRecord adds the record of a trace.

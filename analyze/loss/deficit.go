@@ -33,6 +33,29 @@ func (t *Tracker) reported(h *hop) uint64 {
 	return t.deficits[h.deficit-1].reported
 }
 
+// takeBack takes back reported losses after a hop that arrived late. What the next hops had
+// counted a slot ago the hop has counted by now, and more than it counted cannot have
+// arrived or been lost, but for packets of before a restart. At the end of a flowlet nothing
+// is newer.
+func (t *Tracker) takeBack(list []hop, i int) {
+	h := &list[i]
+	reported := t.reported(h)
+	if reported == 0 {
+		return
+	}
+	arrived := t.after[i]
+	for j := range list {
+		if next := &list[j]; next.state&hasUp != 0 && int(next.upHop) == i {
+			arrived -= next.last
+		}
+	}
+	sent := h.packets + uint64(h.carried)
+	if late := min(arrived+reported-min(arrived+reported, sent), reported); late > 0 {
+		t.deficits[h.deficit-1].reported -= late
+		t.stats.Late += late
+	}
+}
+
 // noteMissing records the packets missing after a hop at the end of a slot.
 func (t *Tracker) noteMissing(h *hop, slot int64, after uint64) {
 	if h.packets <= after+t.reported(h) {

@@ -129,6 +129,7 @@ func (t *Tracker) addSlot(fl *flowlet, m *paths.Map, flow int, key *model.FlowKe
 			h.state &^= provenLost
 			continue
 		}
+		t.takeBack(list, i)
 		t.noteMissing(h, m.Slot, t.after[i])
 		if h.packets <= t.after[i]+t.reported(h) {
 			h.state &^= moved

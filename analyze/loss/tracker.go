@@ -32,6 +32,7 @@ type Stats struct {
 	Uncertain uint64 // ended with a counter that was not exact: its losses since are not reported
 	Untracked uint64 // beyond Config.MaxFlows
 	Restarted uint64 // begun, or begun again, when packets may have been in flight
+	Late      uint64 // packets that seemed lost and arrived later than in the next slot
 }
 
 // Tracker tracks flowlets through successive maps. It needs packets to get from

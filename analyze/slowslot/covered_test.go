@@ -42,6 +42,9 @@ func (c covered) count(r *slowslot.Result) {
 	if r.Stats.Restarted > 0 {
 		c["restarted accounts"]++
 	}
+	if r.Stats.Late > 0 {
+		c["losses taken back"]++
+	}
 	if r.Untracked > 0 && r.Stats.Untracked > 0 {
 		c["limits reached"]++
 	}
@@ -51,7 +54,7 @@ func (c covered) check(t *testing.T) {
 	for _, name := range []string{
 		"loop", "black hole", "silent link", "wrong route", "suspected", "loss", "loss over the whole path", "early loss",
 		"path with a loop", "link, none", "link, scattered", "link, selective", "imbalance by hash", "imbalance by burst", "microburst", "periodic sender", "limits reached",
-		"restarted accounts",
+		"restarted accounts", "losses taken back",
 	} {
 		if c[name] == 0 {
 			t.Errorf("no %s in all slots: the comparison does not cover it", name)

@@ -49,6 +49,7 @@ func (a *analyses) resultOf(slot int64, r slowslot.Report, window bool) (out slo
 		out.Stats.Uncertain += l.Uncertain
 		out.Stats.Untracked += l.Untracked
 		out.Stats.Restarted += l.Restarted
+		out.Stats.Late += l.Late
 	}
 	for f := range s.Flows() {
 		one := slowslot.Record{Flow: f.Key.String()}

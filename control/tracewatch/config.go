@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
 // Config is the configuration of a Watch.
@@ -69,6 +70,8 @@ type Output struct {
 	Trace   func(t *trace.Trace)                       // one that is kept
 	Period  func(p *Period)                            // a complete one
 	Finding func(from, to model.Time, f trace.Finding) // that the period before did not have
+	// Pause receives every PFC frame that a port received, as soon as its mirror arrives.
+	Pause func(at model.Time, port model.Port, f *pfc.Frame)
 }
 
 // Period is what was counted in a span of the analyzers' clock, the end not

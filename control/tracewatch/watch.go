@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
 // Watch is the controller of traces. Many goroutines may use it; each Partition is
@@ -136,6 +137,15 @@ func (f *Partition) addMirror(now model.Time, m *mirror.Mirror) {
 		f.advance(now)
 	}
 	f.a.AddMirror(now, m)
+	if f.w.out.Pause == nil || !pfc.IsFrame(m.Frame) {
+		return
+	}
+	var frame pfc.Frame
+	if _, err := frame.Parse(m.Frame); err == nil && m.In != 0 {
+		f.w.mu.Lock()
+		defer f.w.mu.Unlock()
+		f.w.out.Pause(m.Time, model.Port{Node: m.Switch, Port: m.In}, &frame)
+	}
 }
 
 // MirrorsLost says that mirrors of this partition were lost on their path to here, at

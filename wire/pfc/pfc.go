@@ -185,6 +185,11 @@ func (f *Frame) Parse(b []byte) (int, error) {
 	return Size, nil
 }
 
+// IsFrame reports whether an Ethernet frame has the EtherType of a Frame, without reading more.
+func IsFrame(b []byte) bool {
+	return len(b) >= headLen && binary.BigEndian.Uint16(b[12:]) == EtherType
+}
+
 func zero(b []byte) bool {
 	for _, v := range b {
 		if v != 0 {

@@ -114,11 +114,30 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 			h.clean, h.sent, h.provenLost = m.Slot, h.packets, false
 			continue
 		}
+		late := fl.late(i)
+		h.reported -= late
+		stats.Late += late
 		h.noteMissing(m.Slot, fl.downstreamPackets(i))
 		h.moved = h.moved && h.packets > fl.downstreamPackets(i)+h.reported
 		h.provenLost = h.provenLost && fl.isLastHop(i) && provenLost(m, key, h, routes)
 	}
 	return len(trail.Hops) > 0
+}
+
+// late returns how many reported losses after a hop have arrived: no more packets than the
+// hop counted can have arrived up to the slot before, or been lost, but for those of before a
+// restart.
+func (fl *flowlet) late(i int) (n uint64) {
+	arrived := fl.downstreamPackets(i)
+	for j := range fl.hops {
+		if next := &fl.hops[j]; next.comesAfter(&fl.hops[i]) {
+			arrived -= next.last
+		}
+	}
+	for n < fl.hops[i].reported && arrived+fl.hops[i].reported-n > fl.hops[i].packets+fl.hops[i].first {
+		n++
+	}
+	return n
 }
 
 // provenLost reports whether it is proven that no packet passed further than a
