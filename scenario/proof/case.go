@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
@@ -82,15 +84,17 @@ func Choose(list []api.DiagnosisDetail) (*api.DiagnosisDetail, error) {
 	return best, nil
 }
 
-// share returns the part of a packet's lateness that its account attributes to the
-// place of the verdict; all of it if the account does not name the place.
+// share returns the part of a packet's lateness that its account attributes to the cause of
+// the verdict: to the verdict's place, and to pauses of the host there or to flows, as the
+// verdict does. It is all of it if the account does not name the place.
 func share(d *api.DiagnosisDetail) float64 {
 	if d.Account.LateNs <= 0 || d.Initial == nil {
 		return 1
 	}
 	var sum int64
+	injected := d.RootCause == hostInjection
 	for i := range d.Account.Terms {
-		if t := &d.Account.Terms[i]; t.Location != nil && t.Location.Node == d.Initial.Node && t.Location.Port == d.Initial.Port {
+		if t := &d.Account.Terms[i]; (t.Kind == "host injection") == injected && t.Location != nil && t.Location.Node == d.Initial.Node && t.Location.Port == d.Initial.Port {
 			sum += t.Ns
 		}
 	}
@@ -100,15 +104,21 @@ func share(d *api.DiagnosisDetail) float64 {
 	return min(1, float64(sum)/float64(d.Account.LateNs))
 }
 
+// hostInjection is the root cause of a verdict about a host that sends PAUSE frames.
+var hostInjection = anomaly.HostInjection.String()
+
 // world is what happened, as far as records say, in numbers of the fabric.
 type world struct {
 	fabric  *topo.Fabric
 	routes  *topo.Routes
 	senders []sender
-	pauses  []hostPause
-	victim  victim
-	mtu     model.Bytes // largest payload of a packet that was counted
-	begin   time.Duration
+	// recorded are the egress ports of which there are records: of a flow that passed one
+	// there would be one, too.
+	recorded map[model.Port]bool
+	pauses   []hostPause
+	victim   victim
+	mtu      model.Bytes // largest payload of a packet that was counted
+	begin    time.Duration
 }
 
 // sender is what a flow sent in an interval.
@@ -122,6 +132,17 @@ type sender struct {
 	payload  model.Bytes
 	bytes    model.Bytes // with headers
 	packets  uint64
+	steady   bool // at the rate of the interval before: that is how it sent, not only its mean
+}
+
+// rate returns the mean rate, in bits per second. The interval ends when the last packet
+// came, so it has one packet less. It is 0 for one packet.
+func (s *sender) rate() float64 {
+	d, n := s.to-s.from, float64(s.packets)
+	if d <= 0 || n < 2 {
+		return 0
+	}
+	return float64(s.bytes) * (n - 1) / n * 8e9 / float64(d)
 }
 
 // hostPause is when a host paused the port to it.
@@ -165,7 +186,7 @@ func newWorld(c *Case) (*world, error) {
 	if len(t.Senders) == 0 {
 		return nil, &MissingError{"no switch reported what flows sent (flow records of epoch telemetry)"}
 	}
-	w := &world{fabric: c.Fabric.Topology.Fabric}
+	w := &world{fabric: c.Fabric.Topology.Fabric, recorded: map[model.Port]bool{}}
 	var err error
 	if w.routes, err = c.Fabric.Topology.Routes(); err != nil {
 		return nil, err
@@ -181,6 +202,9 @@ func newWorld(c *Case) (*world, error) {
 	for i := range t.Rows {
 		if err := w.addPauses(&t.Rows[i]); err != nil {
 			return nil, err
+		}
+		if p, ok := w.port(t.Rows[i].Port); ok && t.Rows[i].Reported {
+			w.recorded[p] = true
 		}
 	}
 	w.forgetEarlier()
@@ -202,6 +226,10 @@ func (w *world) forgetEarlier() {
 	w.senders = slices.DeleteFunc(w.senders, func(s sender) bool { return s.to < -w.victim.late })
 }
 
+// steadyWithin is by how much the rates of two intervals may differ of a flow that sends
+// steadily: a few packets more or less.
+const steadyWithin = 0.2
+
 // addSender adds what a flow sent.
 func (w *world) addSender(s *api.TimelineSender) error {
 	src, dst, err := w.ends(&s.FlowRef)
@@ -216,10 +244,14 @@ func (w *world) addSender(s *api.TimelineSender) error {
 		return fmt.Errorf("flow %v of the record has priority %d, want 0 to 7", s.Flow, s.Priority)
 	}
 	outs := w.ports(s.Outs)
+	for _, p := range outs {
+		w.recorded[p] = true
+	}
 	headers := uint64(headers4)
 	if !s.Flow.Src.Is4() {
 		headers = headers6
 	}
+	last := 0.0
 	for _, v := range s.Intervals {
 		if v.Packets == 0 || v.Bytes <= 0 || !rebuildable(v.Span) {
 			continue
@@ -230,6 +262,10 @@ func (w *world) addSender(s *api.TimelineSender) error {
 			flow: s.Flow, src: src, dst: dst, priority: s.Priority, counted: counted, outs: outs, payload: payload, bytes: model.Bytes(v.Bytes), packets: v.Packets,
 			from: time.Duration(v.FromNs), to: time.Duration(v.ToNs),
 		})
+		now := &w.senders[len(w.senders)-1]
+		rate := now.rate()
+		now.steady = rate > 0 && math.Abs(rate-last) <= steadyWithin*last
+		last = rate
 	}
 	return nil
 }

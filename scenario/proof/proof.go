@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // Verdict is what a proof says of a verdict.
@@ -178,12 +179,14 @@ func (p *prover) prepare() {
 		s.Sim.MTU = int32(min(max(w.mtu, 64), 9600))
 	}
 	p.packet, p.sim = model.Bytes(s.Sim.MTU), s.Sim
+	taken := map[model.FlowKey][]topo.Hop{}
 	for i := range w.senders {
 		f := &w.senders[i]
-		p.paths = append(p.paths, p.findPath(f.src, f.dst, !f.flow.Src.Is4(), f.flow.SrcPort, f.outs))
+		p.paths = append(p.paths, p.findPath(f.src, f.dst, !f.flow.Src.Is4(), trace{f.flow.SrcPort, f.outs, taken[f.flow]}))
+		taken[f.flow] = p.paths[i].hops
 	}
 	v := &w.victim
-	p.victimPath = p.findPath(v.src, v.dst, !v.flow.Src.Is4(), 0, v.outs)
+	p.victimPath = p.findPath(v.src, v.dst, !v.flow.Src.Is4(), trace{outs: v.outs, like: taken[v.flow]})
 	p.victimStart = max(0, v.queued-p.travel(v.src, v.first.Node, p.victimPath.hops))
 	// Queues of the recorded lateness drain, and the packet arrives.
 	p.duration = (w.end() + 4*v.late + time.Millisecond).Round(time.Microsecond)
@@ -209,6 +212,22 @@ func (p *prover) deviation(o *outcome) float64 {
 	return math.Abs(d)
 }
 
+// distance returns the difference of a rebuilt run from the recorded lateness as a share of
+// it, also of a packet in flight: what changes the records more than it needs makes that
+// packet later, too.
+func (p *prover) distance(o *outcome) float64 {
+	want := float64(p.world.victim.late)
+	return math.Abs(float64(o.late)-want) / want
+}
+
+// isNearer reports whether one run is nearer to the records than another.
+func (p *prover) isNearer(a, b *outcome) bool {
+	if x, y := p.deviation(a) <= tolerance, p.deviation(b) <= tolerance; x != y {
+		return x
+	}
+	return p.distance(a) < p.distance(b)
+}
+
 // Speeds that are tried. Rates are means of an interval, in which a flow may have been
 // faster or slower when the packet came.
 const (
@@ -219,19 +238,19 @@ const (
 
 // fit returns a run that is as late as recorded, or the nearest. It prefers what changes
 // records least: rates as counted; then, of a host that pauses its switch, how fast it
-// takes packets; then other rates.
+// takes packets; then other rates, first of flows that did not send steadily.
 func (p *prover) fit(ctx context.Context) (best *outcome, f fitted, err error) {
 	try := func(with fitted) (late time.Duration, done bool, err error) {
 		o, err := p.run(ctx, setup{name: "rebuilt", about: "What records say of the incident.", fitted: with})
 		if err != nil {
 			return 0, false, err
 		}
-		if best == nil || p.deviation(o) < p.deviation(best) {
+		if best == nil || p.isNearer(o, best) {
 			best, f = o, with
 		}
-		return o.late, p.deviation(best) < tolerance/4, nil
+		return o.late, p.distance(o) < tolerance/4, nil
 	}
-	if _, done, err := try(fitted{speed: 1}); err != nil || done {
+	if _, _, err := try(fitted{speed: 1}); err != nil || p.deviation(best) < tolerance/4 {
 		return best, f, err
 	}
 	if len(p.world.pauses) > 0 {
@@ -243,12 +262,15 @@ func (p *prover) fit(ctx context.Context) (best *outcome, f fitted, err error) {
 		}
 	}
 	// More speed delays the packet more.
-	for _, burst := range []bool{true, false} {
+	for _, with := range []fitted{{burst: true}, {}, {burst: true, steady: true}, {steady: true}} {
 		low := slowest
-		if burst {
+		if with.burst {
 			low = 1
 		}
-		err = p.search(low, fastest, func(s float64) (time.Duration, bool, error) { return try(fitted{speed: s, burst: burst}) })
+		err = p.search(low, fastest, func(s float64) (time.Duration, bool, error) {
+			with.speed = s
+			return try(with)
+		})
 		if err != nil || p.deviation(best) <= tolerance {
 			break
 		}

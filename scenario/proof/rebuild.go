@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type setup struct {
 // fitted is what records do not say.
 type fitted struct {
 	speed float64 // of senders, as a multiple of their recorded mean rate
+	// steady says that the speed is also that of flows which sent steadily.
+	steady bool
 	// burst says that they sent what was counted faster and then no more; otherwise they
 	// send at that rate for the whole interval.
 	burst bool
@@ -198,11 +201,12 @@ func (p *prover) scenarioText(x setup) (string, error) {
 func (p *prover) load(s *sender, x setup) (model.Rate, model.Bytes) {
 	line := float64(p.world.fabric.Node(s.src).Ports[0].Rate)
 	rate, payload := line, float64(s.payload)
-	if d := s.to - s.from; d > 0 && s.packets > 1 {
-		// The interval ends when the last packet came, so it has one packet less.
-		n := float64(s.packets)
-		mean := float64(s.bytes) * (n - 1) / n * 8e9 / float64(d)
-		rate = min(mean*x.speed, line)
+	if mean := s.rate(); mean > 0 {
+		speed := x.speed
+		if s.steady && !x.steady {
+			speed = 1
+		}
+		rate = min(mean*speed, line)
 		if !x.burst {
 			payload *= rate / mean
 		}
@@ -249,9 +253,34 @@ const (
 	pathTries = 4096
 )
 
-// findPath returns the path of a flow between two hosts over recorded ports. Source
-// ports that other flows between the hosts have are not used.
-func (p *prover) findPath(src, dst model.NodeID, six bool, recorded uint16, outs []model.Port) path {
+// trace is what is known of a flow's path.
+type trace struct {
+	port uint16       // recorded source port; 0: not to be used
+	outs []model.Port // egress ports that the path has
+	like []topo.Hop   // the path that is chosen for other packets of the flow; nil: none yet
+}
+
+// strays counts the hops of a path that are beside what is known of it: others than those of
+// the flow's other packets, or on ports with records of flows, but not of this one.
+func (t *trace) strays(hops []topo.Hop, recorded map[model.Port]bool) (n int) {
+	for _, h := range hops {
+		out := model.Port{Node: h.Node, Port: h.Out}
+		switch {
+		case t.like != nil:
+			if !slices.ContainsFunc(t.like, func(o topo.Hop) bool { return o.Node == h.Node && o.Out == h.Out }) {
+				n++
+			}
+		case recorded[out] && !slices.Contains(t.outs, out):
+			n++
+		}
+	}
+	return n
+}
+
+// findPath returns the path of a flow between two hosts over recorded ports, with as few
+// strays as any of pathTries source ports has. Source ports that other flows between the
+// hosts have are not used.
+func (p *prover) findPath(src, dst model.NodeID, six bool, t trace) path {
 	used := p.used[[2]model.NodeID{src, dst}]
 	if used == nil {
 		used = map[uint16]bool{}
@@ -265,34 +294,32 @@ func (p *prover) findPath(src, dst model.NodeID, six bool, recorded uint16, outs
 		}
 		return k
 	}
-	var hops []topo.Hop
-	try := func(port uint16) bool {
+	var best path
+	fewest := math.MaxInt
+	try := func(port uint16) {
 		if port == 0 || used[port] {
-			return false
+			return
 		}
-		var err error
-		if hops, err = p.world.routes.Path(key(port), src); err != nil {
-			return false
+		hops, err := p.world.routes.Path(key(port), src)
+		if err != nil {
+			return
 		}
-		for _, out := range outs {
+		for _, out := range t.outs {
 			if !slices.ContainsFunc(hops, func(h topo.Hop) bool { return h.Node == out.Node && h.Out == out.Port }) {
-				return false
+				return
 			}
 		}
-		return true
-	}
-	chosen := uint16(0)
-	if try(recorded) {
-		chosen = recorded
-	}
-	for i := uint16(0); chosen == 0 && i < pathTries; i++ {
-		if try(firstPort + i) {
-			chosen = firstPort + i
+		if n := t.strays(hops, p.world.recorded); n < fewest {
+			best, fewest = path{port: port, hops: hops}, n
 		}
 	}
-	if chosen != 0 {
-		used[chosen] = true
-		return path{port: chosen, hops: hops}
+	try(t.port)
+	for i := uint16(0); fewest > 0 && i < pathTries; i++ {
+		try(firstPort + i)
+	}
+	if best.port != 0 {
+		used[best.port] = true
+		return best
 	}
 	// No hash leads there: the packets deviated from the intended routes.
 	out := path{port: firstPort}
@@ -300,8 +327,8 @@ func (p *prover) findPath(src, dst model.NodeID, six bool, recorded uint16, outs
 		out.port++
 	}
 	used[out.port] = true
-	out.hops = p.deviated(src, dst, outs)
-	for _, o := range outs {
+	out.hops = p.deviated(src, dst, t.outs)
+	for _, o := range t.outs {
 		out.routes = append(out.routes, fmt.Sprintf("      - {at: %s, flow: %q, via: [%s]}\n",
 			p.name(o.Node), key(out.port).String(), p.name(p.world.fabric.Port(o).Peer.Node)))
 	}
