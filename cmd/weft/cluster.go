@@ -37,6 +37,7 @@ type clusterConn struct {
 	leases      *nats.Leases
 	marks       *nats.Marks
 	cfg         *serve.Config
+	unlimit     func() // restores the limit of memory; nil: there is none
 }
 
 // connectCluster starts the embedded server, if there is one here, and opens the streams.
@@ -47,6 +48,9 @@ func connectCluster(ctx context.Context, cfg *serve.Config, log *slog.Logger) (_
 			c.close()
 		}
 	}()
+	if c.unlimit, err = serve.LimitMember(cfg); err != nil {
+		return nil, usageError{err}
+	}
 	s := &cfg.Stream
 	url := s.URL
 	if address, embedded := strings.CutPrefix(url, "embedded:"); embedded {
@@ -119,6 +123,9 @@ func (c *clusterConn) close() (err error) {
 	}
 	if c.broker != nil {
 		err = errors.Join(err, c.broker.Close())
+	}
+	if c.unlimit != nil {
+		c.unlimit()
 	}
 	return err
 }

@@ -351,7 +351,7 @@ func (w *leaderWork) commit(run, number uint64) error {
 		case <-time.After(storeRetry):
 		}
 	}
-	w.batch = record.Batch{Flows: make([]record.FlowSlot, 0, len(w.batch.Flows))} // the next is about as large
+	w.batch = record.Batch{Flows: make([]record.FlowSlot, 0, len(w.batch.Flows)*5/4)} // the next is about as large
 	w.mark = Mark{run, number, w.controller.Snapshot()}
 	var data bytes.Buffer
 	if err := gob.NewEncoder(&data).Encode(&w.mark); err != nil {

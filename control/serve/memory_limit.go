@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -131,6 +132,34 @@ func limitHeap(limit model.Bytes) (restore func()) {
 	before := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(before, int64(limit)))
 	return func() { debug.SetMemoryLimit(before) }
+}
+
+// memberHeap is by how much the heap of a member of a cluster may grow, in percent of what lives
+// in it, until it is collected. Little lives in it, so that at 100 it would be collected again
+// and again.
+const memberHeap = 400
+
+// LimitMember makes the garbage collector of a member of a cluster keep to the limit of one
+// process that does everything, until restore is called. GOGC of the environment wins.
+func LimitMember(cfg *Config) (restore func(), err error) {
+	f, err := readFabric(cfg)
+	if err != nil {
+		return nil, err
+	}
+	shares := memoryShares(cfg, f)
+	limit, err := memoryLimit(cfg.Memory.Limit, shares)
+	if err != nil {
+		return nil, err
+	}
+	unlimit := limitHeap(heapLimit(limit, shares))
+	if os.Getenv("GOGC") != "" {
+		return unlimit, nil
+	}
+	percent := debug.SetGCPercent(memberHeap)
+	return func() {
+		debug.SetGCPercent(percent)
+		unlimit()
+	}, nil
 }
 
 // memoryLimit returns the limit of the process: the configured one, or the sum of all

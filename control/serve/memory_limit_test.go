@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -96,5 +97,37 @@ func TestMemoryLimit(t *testing.T) {
 	cfg.Store.Queue = 10_000
 	if limit, err = memoryLimit(model.GiB, memoryShares(cfg, f)); err != nil || limit != model.GiB {
 		t.Errorf("memoryLimit(1GiB) with small shares = %v, %v; want 1GiB", limit, err)
+	}
+}
+
+// TestLimitMember: a member keeps to the limit of a whole service, collects less often, and all is
+// as before when it ends; what the environment says wins.
+func TestLimitMember(t *testing.T) {
+	cfg, _ := fatTree(t)
+	cfg.Controller.MaxFlows = 1000 // whatever memory the machine has
+	now := func() (limit int64, percent int) {
+		percent = debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+		return debug.SetMemoryLimit(-1), percent
+	}
+	limit, percent := now()
+	for _, gogc := range []string{"", "50"} {
+		t.Setenv("GOGC", gogc)
+		restore, err := LimitMember(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside, growth := now()
+		if inside >= limit || inside > int64(4*model.GiB) || (growth > percent) != (gogc == "") {
+			t.Errorf("GOGC=%s: limit %d, growth %d %%; want less than 4GiB, and more growth than %d %% unless the environment says", gogc, inside, growth, percent)
+		}
+		restore()
+		if l, p := now(); l != limit || p != percent {
+			t.Errorf("limit %d and growth %d %% afterwards; want %d and %d %%", l, p, limit, percent)
+		}
+	}
+	cfg.Memory.Limit = model.MiB
+	if _, err := LimitMember(cfg); err == nil || !strings.Contains(err.Error(), "memory.limit") {
+		t.Errorf("with a limit of 1MiB: %v; want an error about memory.limit", err)
 	}
 }
