@@ -61,6 +61,7 @@ func (c *Controller) IngestSample(now model.Time, s *portstat.Sample) {
 	}
 	c.protect("counters", func() {
 		c.counters.AddSample(s)
+		c.auditor.AddSample(s)
 		c.addSampledFlow(now, s)
 	})
 	c.liveness.markAlive(now, PacketSample, s.Node)

@@ -27,6 +27,7 @@ type rig struct {
 	rng    *rand.Rand
 	flows  []rigFlow
 	tx, rx map[model.Port]*portTotals // what ports sent and received
+	pool   map[model.Port]float64     // what samplers of ports saw
 
 	flowset map[model.NodeID]float64      // factor of what a flowset counts
 	counter map[Source]float64            // factor of a counter
@@ -55,7 +56,7 @@ func newRig(t testing.TB, seed uint64) *rig {
 	}
 	r := &rig{
 		fabric: f, ports: paths.NewPorts(f), rng: rand.New(rand.NewPCG(seed, 1)), tx: map[model.Port]*portTotals{}, rx: map[model.Port]*portTotals{},
-		flowset: map[model.NodeID]float64{}, counter: map[Source]float64{}, lossy: map[model.Port]float64{}, last: map[model.Port]model.Time{},
+		flowset: map[model.NodeID]float64{}, counter: map[Source]float64{}, lossy: map[model.Port]float64{}, pool: map[model.Port]float64{}, last: map[model.Port]model.Time{},
 	}
 	if r.Auditor, err = New(DefaultConfig(r.ports, slot)); err != nil {
 		t.Fatal(err)
@@ -97,6 +98,7 @@ func (r *rig) run(from, to int64) {
 			in := r.fabric.Node(mustByAddr(r.fabric, f.key.Src)).Ports[0].Peer
 			for _, out := range f.hops {
 				add(r.rx, in, count)
+				r.pool[in] += count * factor(r.counter, Source{Port: in, Kind: Pool})
 				add(r.tx, out, count)
 				d := decoded[out.Node]
 				if d == nil {
@@ -122,6 +124,7 @@ func (r *rig) run(from, to int64) {
 			m.AddFlowset(&list[i])
 		}
 		m.OrderPaths(r.ports, nil)
+		r.sample(model.Time((n + 1) * int64(slot)))
 		r.AddSlot(n, list, []*paths.Map{m})
 		if at := model.Time((n + 1) * int64(slot)); n%10 == 9 {
 			r.read(at)
@@ -143,6 +146,17 @@ func add(m map[model.Port]*portTotals, p model.Port, n float64) {
 	}
 	m[p].packets += n
 	m[p].bytes += n * 1000
+}
+
+// sample takes a sample of the packets that each port received.
+func (r *rig) sample(at model.Time) {
+	for _, id := range r.fabric.Switches() {
+		for _, p := range r.fabric.Node(id).Ports {
+			r.AddSample(&portstat.Sample{
+				Node: id, In: p.ID, At: at, Source: portstat.SFlow, Has: portstat.HasPool, Rate: 1000, Pool: uint64(r.pool[model.Port{Node: id, Port: p.ID}]),
+			})
+		}
+	}
 }
 
 // read reads all counters since the last time.
@@ -217,6 +231,15 @@ func TestAuditor(t *testing.T) {
 		"bytes received": {func(r *rig, t *testing.T) {
 			r.counter[Source{Port: r.port(t, "leaf1", "spine2"), Kind: RxBytes}] = 1.03
 		}, "leaf1:Ethernet8 bytes received lying +0.03"},
+		"a sampler sees too few": {func(r *rig, t *testing.T) {
+			r.counter[Source{Port: r.port(t, "leaf1", "spine2"), Kind: Pool}] = 0.99
+		}, "leaf1:Ethernet8 packets to sample lying -0.01"},
+		"a sampler of a host's packets sees too many": {func(r *rig, t *testing.T) {
+			r.counter[Source{Port: r.port(t, "tor0", "h0"), Kind: Pool}] = 1.02
+		}, "tor0:Ethernet0 packets to sample lying +0.02"},
+		"a sampler that sees nothing": {func(r *rig, t *testing.T) {
+			r.counter[Source{Port: r.port(t, "leaf0", "tor1"), Kind: Pool}] = 0
+		}, "leaf0:Ethernet4 packets to sample silent"},
 		"packets received from a host": {func(r *rig, t *testing.T) {
 			r.counter[Source{Port: r.port(t, "tor0", "h0"), Kind: RxPackets}] = 0.98
 		}, "tor0:Ethernet0 packets received lying -0.02"},

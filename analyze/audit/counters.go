@@ -15,6 +15,7 @@ type Totals struct {
 	// What is there: a switch may count bytes alone.
 	HasPackets, HasBytes bool
 	HasRx                bool
+	Sampler              bool // of the port's sampler, which counts packets that the port received
 	TxPackets, TxBytes   uint64
 	RxPackets, RxBytes   uint64
 }
@@ -26,6 +27,7 @@ func (t *Totals) rx() amount { return amount{t.RxPackets, t.RxBytes} }
 type counterKey struct {
 	port     uint32 // its number
 	protocol portstat.Source
+	sampler  bool
 }
 
 // counter compares the counters of a port with the flowset of its switch. Both have the same
@@ -59,7 +61,7 @@ func (a *Auditor) AddTotals(t *Totals) {
 	if !ok || t.Port.Port == 0 {
 		return
 	}
-	key := counterKey{n, t.Protocol}
+	key := counterKey{n, t.Protocol, t.Sampler}
 	c := a.counters[key]
 	if c == nil {
 		c = &counter{key: key}
@@ -86,6 +88,15 @@ func (a *Auditor) AddTotals(t *Totals) {
 	}
 }
 
+// AddSample adds what a sample says of the packets that its port's sampler has seen.
+func (a *Auditor) AddSample(s *portstat.Sample) {
+	if s.Has.All(portstat.HasPool) && s.In != 0 {
+		a.AddTotals(&Totals{
+			Port: model.Port{Node: s.Node, Port: s.In}, Protocol: s.Source, At: s.At, HasPackets: true, HasRx: true, Sampler: true, RxPackets: s.Pool,
+		})
+	}
+}
+
 // AddReading adds what a port counted in an interval.
 func (a *Auditor) AddReading(r *portstat.Reading) {
 	if !r.Has.All(portstat.HasPackets) && !r.Has.All(portstat.HasBytes) {
@@ -95,7 +106,7 @@ func (a *Auditor) AddReading(r *portstat.Reading) {
 		Port: r.Port, Protocol: r.Source, At: r.To, HasPackets: r.Has.All(portstat.HasPackets), HasBytes: r.Has.All(portstat.HasBytes), HasRx: true,
 	}
 	n, _ := a.cfg.Ports.Number(r.Port.Node, r.Port.Port)
-	if c := a.counters[counterKey{n, r.Source}]; c == nil || c.newest.At != r.From {
+	if c := a.counters[counterKey{n, r.Source, false}]; c == nil || c.newest.At != r.From {
 		// What it counted before, or in a gap, is not known: it counts from From on.
 		start := t
 		if start.At = r.From; c != nil {
@@ -104,7 +115,7 @@ func (a *Auditor) AddReading(r *portstat.Reading) {
 		}
 		a.AddTotals(&start)
 	}
-	if c := a.counters[counterKey{n, r.Source}]; c != nil {
+	if c := a.counters[counterKey{n, r.Source, false}]; c != nil {
 		t.TxPackets, t.TxBytes = c.newest.TxPackets+r.TxPackets, c.newest.TxBytes+r.TxBytes
 		t.RxPackets, t.RxBytes = c.newest.RxPackets+r.RxPackets, c.newest.RxBytes+r.RxBytes
 		a.AddTotals(&t)
@@ -120,7 +131,10 @@ func (a *Auditor) reset(c *counter, t *Totals) {
 	c.newest = *t
 	c.pending = append(c.pending, *t)
 	kind := TxPackets
-	if !t.HasPackets {
+	switch {
+	case t.Sampler:
+		kind = Pool
+	case !t.HasPackets:
 		kind = TxBytes
 	}
 	a.note(t.At, Finding{Source: Source{t.Port, kind, t.Protocol}, State: Resetting, At: t.Port}, certain)

@@ -17,11 +17,12 @@ const (
 	TxBytes
 	RxPackets // that a port received
 	RxBytes
+	Pool // that a port received, by its sampler
 )
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"flowset", "packets sent", "bytes sent", "packets received", "bytes received"}[k]
+	return [...]string{"flowset", "packets sent", "bytes sent", "packets received", "bytes received", "packets to sample"}[k]
 }
 
 // Source is one counter of one port, or the flowset of a switch.

@@ -102,7 +102,7 @@ func (a *Auditor) outChain(c *chain, n uint32, q int) bool {
 	}
 	c.add(atSender, 0, ratio{1, 0, true}, Source{Port: model.Port{Node: port.Node}}, false)
 	for _, k := range a.counterOf[n] {
-		if t := &k.newest; q == packets && t.HasPackets || q == bytes && t.HasBytes {
+		if t := &k.newest; !t.Sampler && (q == packets && t.HasPackets || q == bytes && t.HasBytes) {
 			if r := k.tx.ratio(&a.cfg, q, now); c.add(atTx, 0, r, Source{port, [...]Kind{TxPackets, TxBytes}[q], k.key.protocol}, false) {
 				c.counts[len(c.counts)-1].far = k.far.ratio(&a.cfg, q, now)
 			}
@@ -127,7 +127,11 @@ func (a *Auditor) inChain(c *chain, n uint32, q int, share float64, side int) bo
 	scaled := func(r ratio) ratio { return ratio{r.value * share, r.err * share, r.ok} }
 	for _, k := range a.counterOf[n] {
 		if t := &k.newest; t.HasRx && (q == packets && t.HasPackets || q == bytes && t.HasBytes) {
-			c.add(atRx, side, scaled(k.rx.ratio(&a.cfg, q, now)), Source{port, [...]Kind{RxPackets, RxBytes}[q], k.key.protocol}, false)
+			kind := [...]Kind{RxPackets, RxBytes}[q]
+			if t.Sampler {
+				kind = Pool
+			}
+			c.add(atRx, side, scaled(k.rx.ratio(&a.cfg, q, now)), Source{port, kind, k.key.protocol}, false)
 		}
 	}
 	c.add(atReceiver, side, ratio{share, 0, true}, Source{Port: model.Port{Node: port.Node}}, false)
@@ -170,6 +174,9 @@ func (a *Auditor) judgeSilence(n uint32) {
 	h := a.history[n]
 	active := h.count > 0 && a.slot-h.slots[(h.count-1)%keptSlots].slot < int64(a.cfg.Block/a.cfg.Slot)
 	for _, k := range a.counterOf[n] {
+		if k.key.sampler {
+			continue // samples come at random
+		}
 		age := now.Sub(k.newest.At)
 		if k.interval > 0 && active && age > max(a.cfg.SilentAfter, 4*k.interval) {
 			kind := TxPackets

@@ -93,7 +93,7 @@ type SourceList struct {
 type WrongSource struct {
 	Switch    string    `json:"switch"`
 	Port      *PortRef  `json:"port,omitempty" doc:"Of a counter: its port; of a flowset: where it was found"`
-	Source    string    `json:"source" enum:"flowset,packets sent,bytes sent,packets received,bytes received"`
+	Source    string    `json:"source" enum:"flowset,packets sent,bytes sent,packets received,bytes received,packets to sample"`
 	Protocol  string    `json:"protocol,omitempty" doc:"That a counter comes by: sFlow, gNMI, OTLP; absent: port states of Weft"`
 	State     string    `json:"state" enum:"lying,resetting,silent"`
 	Share     float64   `json:"share" doc:"Of lying: by how much it is wrong; -0.01 is 1 % too little"`

@@ -149,6 +149,39 @@ func TestFlowSample(t *testing.T) {
 	}
 }
 
+// TestPool: what a sampler has seen goes beyond 32 bits and over a restart; a datagram that was
+// overtaken, an estimate of an agent that sees samples alone, and a sampler of packets that are
+// sent have none.
+func TestPool(t *testing.T) {
+	b, e := newBench(t, fabric(t, 2, "sonic")), newExporter(1)
+	for i, tc := range []struct{ pool, want uint64 }{
+		{1<<32 - 300, 0}, // nothing to compare with yet
+		{1<<32 - 10, 1<<32 - 10},
+		{100, 1<<32 + 100},
+		{50, 0}, // overtaken
+		{100 + 2*256, 0},
+		{100 + 2*256 + 100, 1<<32 + 712},
+		{5, 0}, // begun anew
+	} {
+		s := flowSample(1, 9)
+		s.Pool = uint32(tc.pool)
+		b.samples = nil
+		b.send(t0+model.Time(i), e, s)
+		if len(b.samples) != 1 || b.samples[0].Pool != tc.want || b.samples[0].Has.All(portstat.HasPool) != (tc.want > 0) {
+			t.Errorf("pool %d is %+v; want %d", tc.pool, b.samples, tc.want)
+		}
+	}
+	sent := flowSample(9, 1)
+	sent.Source.Index, sent.Pool = 1, 5000
+	b.send(t0+100, e, sent)
+	s := flowSample(1, 9)
+	s.Pool = 6001
+	b.samples = nil
+	if b.send(t0+101, e, s); len(b.samples) != 1 || b.samples[0].Has.All(portstat.HasPool) {
+		t.Errorf("%+v of a sampler that sees what is sent, too; want no pool", b.samples)
+	}
+}
+
 func TestDropNotification(t *testing.T) {
 	b, e := newBench(t, fabric(t, 1, "sonic")), newExporter(0)
 	for _, tc := range []struct {

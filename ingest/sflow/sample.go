@@ -14,7 +14,7 @@ func (d *decoder) packetSample(at model.Time, sw model.NodeID) {
 	s := &d.sample
 	in, inKnown := d.interfaceOf(sw, s.In)
 	out, outKnown := d.interfaceOf(sw, s.Out)
-	d.countLost(sw, s)
+	source, isPort := d.countLost(sw, s)
 	switch {
 	case !inKnown && !outKnown, !inKnown && out == 0, !outKnown && in == 0:
 		d.stats.unknownPort++
@@ -35,6 +35,9 @@ func (d *decoder) packetSample(at model.Time, sw model.NodeID) {
 		d.parsePacket(m)
 	}
 	d.addQueue(m)
+	if isPort && s.Kind == sflow.Flow {
+		d.addPool(m, source)
+	}
 	d.stats.used++
 	if d.out.Sample != nil {
 		d.out.Sample(m)
@@ -98,14 +101,14 @@ func (d *decoder) emitLabel(at model.Time, m *portstat.Sample) {
 }
 
 // countLost adds what the agent says that it lost of a source since the last sample
-// of it.
-func (d *decoder) countLost(sw model.NodeID, s *sflow.Sample) {
+// of it. It returns the port that the source is, if it is one.
+func (d *decoder) countLost(sw model.NodeID, s *sflow.Sample) (id model.PortID, isPort bool) {
 	if s.Source.Class != 0 {
-		return
+		return 0, false
 	}
 	id, known := d.names.PortByIndex(sw, s.Source.Index)
 	if !known || id == 0 {
-		return
+		return 0, false
 	}
 	p := d.port(model.Port{Node: sw, Port: id})
 	lost := &p.lost[s.Kind]
@@ -113,6 +116,33 @@ func (d *decoder) countLost(sw model.NodeID, s *sflow.Sample) {
 		d.stats.lostByAgent += uint64(grown)
 	}
 	lost.total, lost.known = s.Lost, true
+	return id, true
+}
+
+// oldPool is by how many packets a pool may be below the one before it in a datagram that
+// another has overtaken. One that is further below has begun anew.
+const oldPool = 1 << 20
+
+// addPool adds how many packets the sampler of a port has seen, of one that samples what comes
+// in. Agents that see samples alone, as hsflowd on Linux, multiply them by the rate: that is an
+// estimate, grows by multiples of the rate, and is left out.
+func (d *decoder) addPool(m *portstat.Sample, source model.PortID) {
+	s, p := &d.sample, &d.port(model.Port{Node: m.Node, Port: source}).pool
+	if source != m.In {
+		p.sent = true
+	}
+	grown := s.Pool - p.last
+	switch {
+	case p.known && -grown < oldPool:
+		return // an older sample, or the same
+	case !p.known || grown > math.MaxUint32/2:
+		p.last, p.total, p.known = s.Pool, uint64(s.Pool), true
+		return
+	}
+	p.last, p.total = s.Pool, p.total+uint64(grown)
+	if !p.sent && grown%m.Rate != 0 {
+		m.Pool, m.Has = p.total, m.Has|portstat.HasPool
+	}
 }
 
 // traps are devlink's names of drops that notifications of Linux switches have instead of a
@@ -161,6 +191,12 @@ func (d *decoder) port(id model.Port) *port {
 
 // port is what is remembered of a port.
 type port struct {
+	pool struct {
+		last  uint32 // as received
+		total uint64 // beyond 32 bits
+		known bool
+		sent  bool // it samples packets that are sent, too
+	}
 	lost [sflow.Drop + 1]struct {
 		total uint32
 		known bool

@@ -61,6 +61,7 @@ func (s *Sample) Code(c *fieldcodec.Coder) {
 	fieldcodec.Unsigned(c, &s.Priority)
 	fieldcodec.Unsigned(c, &s.Bytes)
 	fieldcodec.Unsigned(c, &s.Rate)
+	c.Uint64(&s.Pool)
 	fieldcodec.Signed(c, &s.QueueDepth)
 	fieldcodec.Signed(c, &s.Delay)
 	fieldcodec.Unsigned(c, &s.Drop)

@@ -32,7 +32,7 @@ func TestEverythingIsCoded(t *testing.T) {
 		codes(t, r, (*Reading).Code)
 		flow := model.FlowKey{Src: model.Addr{Lo: rapid.Uint64().Draw(t, "source")}, Dst: model.Addr{Hi: 1}, SrcPort: 7, DstPort: 4791, Proto: model.UDP, V6: true}
 		codes(t, Sample{
-			Node: 1, In: 2, Out: 3, At: -4, Source: SFlow, Has: HasDrop, Flow: flow, Priority: 5, Bytes: 6, Rate: rapid.Uint32().Draw(t, "rate"),
+			Node: 1, In: 2, Out: 3, At: -4, Source: SFlow, Has: HasDrop, Flow: flow, Priority: 5, Bytes: 6, Rate: rapid.Uint32().Draw(t, "rate"), Pool: rapid.Uint64().Draw(t, "pool"),
 			QueueDepth: 7, Delay: 8, Drop: NoRoute,
 		}, (*Sample).Code)
 		codes(t, FlowRecord{Node: 1, From: 2, To: 3, Source: IPFIX, Flow: flow, Packets: 4, Bytes: rapid.Uint64().Draw(t, "bytes"), Sampling: 6}, (*FlowRecord).Code)

@@ -18,6 +18,7 @@ type Sample struct {
 	Priority model.Priority // if HasPriority
 	Bytes    uint32         // of the frame, as long as it was on the wire
 	Rate     uint32         // one of Rate packets is sampled; 1 for drops that are not sampled
+	Pool     uint64         // packets so far that came in by In and could have been sampled, if HasPool
 
 	QueueDepth model.Bytes   // of the egress queue when the packet joined it, if HasQueueDepth
 	Delay      time.Duration // from ingress to egress, if HasDelay
@@ -34,6 +35,7 @@ const (
 	HasQueueDepth
 	HasDelay
 	HasDrop
+	HasPool
 )
 
 // All reports whether all of want are present.

@@ -3660,7 +3660,7 @@ export interface components {
              */
             share: number;
             /** @enum {string} */
-            source: "flowset" | "packets sent" | "bytes sent" | "packets received" | "bytes received";
+            source: "flowset" | "packets sent" | "bytes sent" | "packets received" | "bytes received" | "packets to sample";
             /** @enum {string} */
             state: "lying" | "resetting" | "silent";
             switch: string;
