@@ -80,6 +80,8 @@ func check(cfg *flowset.Config) error {
 	switch {
 	case cfg.PerPort:
 		return errors.New("ebpf: a flowset for every port, want one for the switch")
+	case cfg.Outgoing:
+		return errors.New("ebpf: a flowset of outgoing packets, want one of incoming ones")
 	case cfg.Slot > MaxSlot:
 		return fmt.Errorf("ebpf: slot %v, want at most %v", cfg.Slot, MaxSlot)
 	}

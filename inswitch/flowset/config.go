@@ -20,6 +20,13 @@ type Config struct {
 	// PerPort keeps a flowset for every ingress port instead of one for the
 	// switch.
 	PerPort bool
+	// Outgoing counts packets as they leave the switch, in the slot in which they
+	// arrived: what a flowset of incoming packets has more in that slot, the switch
+	// has dropped. No packet is in flight between the two.
+	Outgoing bool
+	// Linger is how long after a slot's end its outgoing packets are counted: the
+	// longest that one waits in the switch. Later ones count as missed.
+	Linger time.Duration
 	// IPv4 and IPv6 are the tables of each family. A family without cells has
 	// no table; its packets count as unkeyed in the other.
 	IPv4, IPv6 Table
@@ -84,6 +91,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("flowset: slot %v, want more than 0", c.Slot)
 	case c.Bursts < 1:
 		return fmt.Errorf("flowset: %d bursts, want at least 1", c.Bursts)
+	case c.Linger < 0 || c.Linger > c.Slot/10:
+		return fmt.Errorf("flowset: linger %v, want at most a tenth of the slot, %v", c.Linger, c.Slot/10)
 	case c.ChunkBytes < 0:
 		return fmt.Errorf("flowset: chunks of %d bytes, want at least 0", c.ChunkBytes)
 	case !c.IPv4.enabled() && !c.IPv6.enabled():

@@ -62,6 +62,13 @@ func (x *export) start(bank int, s slot) {
 // The gap between bursts is kept even if the host is late: bursts never
 // accumulate.
 func (p *Program) onTimer(now model.Time, act *inswitch.Actions) {
+	if p.outgoing.lingers {
+		if rest := p.now.start.Add(p.outgoing.linger).Sub(now); rest > 0 {
+			act.SetTimer(rest, tick)
+			return
+		}
+		p.endLinger()
+	}
 	if p.out.active {
 		p.out.sendBurst(act)
 		if !p.out.active && !p.active {

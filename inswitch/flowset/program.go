@@ -22,6 +22,8 @@ import (
 // Keys are those of the innermost IP header, inside tunnels and after labels,
 // and sizes are without labels: all switches on a packet's path count the same.
 //
+// With Config.Outgoing it counts at Dequeue instead, what it has not dropped.
+//
 // Probes are not users' traffic, and take paths that no route intends: they are
 // counted apart, and are in no table.
 type Program struct {
@@ -42,6 +44,8 @@ type Program struct {
 	active      bool // false while no bank is free
 	pendingSlot slot // of the bank that is full while the other is still exported
 
+	outgoing outgoing
+
 	out export
 }
 
@@ -61,7 +65,7 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if err := cfg.CheckPort(model.PortID(len(dev.Ports))); err != nil {
 		return nil, fmt.Errorf("switch %d: %w", dev.ID, err)
 	}
-	p := &Program{slot: cfg.Slot, probeMark: cfg.ProbeMark, frame: make([]byte, 0, probeHead), now: slot{end: math.MinInt64}}
+	p := &Program{outgoing: outgoing{on: cfg.Outgoing, linger: cfg.Linger}, slot: cfg.Slot, probeMark: cfg.ProbeMark, frame: make([]byte, 0, probeHead), now: slot{end: math.MinInt64}}
 	scopes := []model.PortID{0}
 	if cfg.PerPort {
 		p.perPort = 1
@@ -94,8 +98,12 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 // Slot returns the length of a slot.
 func (p *Program) Slot() time.Duration { return p.slot }
 
-// Stages returns Ingress for packets and Timer for slots and exports.
+// Stages returns Ingress for packets, or Dequeue for outgoing ones, and Timer for slots
+// and exports.
 func (p *Program) Stages() inswitch.Stages {
+	if p.outgoing.on {
+		return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer)
+	}
 	return inswitch.StageSet(inswitch.Ingress, inswitch.Timer)
 }
 
@@ -108,6 +116,15 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		p.onTimer(ev.Now, act)
 		return
 	}
+	if arrived := ev.Now.Add(-ev.Latency); p.outgoing.on && arrived < p.now.start {
+		p.countLate(ev, arrived)
+		return
+	}
+	p.count(ev)
+}
+
+// count counts a packet in the slot that is being filled.
+func (p *Program) count(ev *inswitch.Event) {
 	at := int(ev.In-1) * p.perPort
 	if ev.Packet.DSCP&p.probeMark != 0 && p.isProbe(ev.Packet) {
 		p.countProbe(at, ev.Packet.Key)
@@ -220,6 +237,12 @@ func (p *Program) startSlot(now model.Time) {
 	case !p.active: // the ending slot had no table; its packets were missed
 	case p.out.active: // the other bank is still exported: there is none to fill
 		p.pendingSlot, p.active = p.now, false
+	case p.outgoing.lingers: // past the next slot's end: there is no timer
+		p.endLinger()
+		p.pendingSlot, p.active = p.now, false
+	case p.outgoing.on:
+		p.outgoing.lingers, p.outgoing.slot = true, p.now
+		p.bank ^= 1
 	default:
 		p.out.start(p.bank, p.now)
 		p.bank ^= 1

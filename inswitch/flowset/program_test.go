@@ -226,6 +226,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"slot 0s, want":                func(c *Config) { c.Slot = 0 },
+		"linger 2ms, want at most":     func(c *Config) { c.Linger = 2 * time.Millisecond },
 		"0 bursts, want":               func(c *Config) { c.Bursts = 0 },
 		"no table, want":               func(c *Config) { c.IPv4, c.IPv6 = Table{}, Table{} },
 		"100 filter bits, want":        func(c *Config) { c.IPv4.FilterBits = 100 },

@@ -29,7 +29,10 @@ var (
 		Name: "flowsets of the faulty switch", Removes: "the switch whose route is wrong exports no flowset",
 	}
 	outgoingCounters = claim.Mutation{
-		Name: "outgoing counters", Removes: "switches count packets only as they come in, so that no counter is behind a queue",
+		Name: "outgoing counters", Removes: "switches count packets only as they come in, so that no counter is behind a queue: flowlets of successive switches are compared",
+	}
+	arrivalSlots = claim.Mutation{
+		Name: "slots of arrival", Removes: "outgoing packets are counted in the slot in which they leave, so that those in queues at its end seem lost",
 	}
 	oneDLeftTable = claim.Mutation{
 		Name: "several tables", Removes: "a flow has one bucket in place of the least loaded of several",

@@ -170,7 +170,7 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind, silent bool) (
 	if err != nil {
 		return out, err
 	}
-	l, err := newLab(net, g, false)
+	l, err := newLab(net, g, incomingOnly)
 	if err != nil {
 		return out, err
 	}

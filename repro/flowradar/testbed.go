@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
@@ -36,6 +37,7 @@ type feed struct {
 	lists     dta.ListID // the first
 	assembler *flows.Assembler
 	done      []*flows.Flowset
+	contents  []flows.Decoded // of all of them, after the run
 }
 
 // outgoingLists is the first list of outgoing flowsets.
@@ -43,7 +45,7 @@ const outgoingLists = 1 << 16
 
 // newLab installs flowset programs of a geometry in all switches of a network that
 // has not run yet. Switches export at once, as the paper's do.
-func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
+func newLab(net *sim.Network, g sketch.Geometry, counted sides) (*lab, error) {
 	l := &lab{net: net}
 	mgmt, err := simhost.NewManagement(net, simhost.DefaultManagementConfig(), l.receive)
 	if err != nil {
@@ -52,7 +54,7 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	if l.incoming, err = newFeed(0); err != nil {
 		return nil, err
 	}
-	if outgoing {
+	if counted != incomingOnly {
 		if l.outgoing, err = newFeed(outgoingLists); err != nil {
 			return nil, err
 		}
@@ -69,13 +71,16 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 			return nil, err
 		}
 		programs := []inswitch.Program{in}
-		if outgoing {
-			cfg.List, cfg.Seed = outgoingLists, ^cfg.Seed
+		if counted != incomingOnly {
+			cfg.List, cfg.Seed, cfg.Outgoing, cfg.Linger = outgoingLists, ^cfg.Seed, true, longestWait
 			out, err := flowset.New(dev, cfg)
 			if err != nil {
 				return nil, err
 			}
-			programs = append(programs, egressProgram{out})
+			programs = append(programs, out)
+			if counted == bothByDeparture {
+				programs[1] = departures{out}
+			}
 		}
 		if _, err := simhost.Attach(net, id, inswitch.NewPipeline(programs...), host); err != nil {
 			return nil, err
@@ -84,15 +89,26 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	return l, nil
 }
 
-// egressProgram shows packets to the program where they leave the switch instead
-// of where they come in, after the queue that may drop them.
-//
-// Paper: a switch may keep two flowsets, one for incoming flows and one for
-// outgoing ones.
-type egressProgram struct{ *flowset.Program }
+// sides are the packets that the switches of a lab count.
+type sides uint8
 
-func (egressProgram) Stages() inswitch.Stages {
-	return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer)
+const (
+	incomingOnly sides = iota
+	bothSides
+	bothByDeparture // outgoing packets in the slot in which they leave
+)
+
+// longestWait is more than a packet waits in a queue of 150 KB at 10 Gb/s.
+const longestWait = 200 * time.Microsecond
+
+// departures counts outgoing packets in the slot in which they leave.
+type departures struct{ *flowset.Program }
+
+func (d departures) Observe(ev *inswitch.Event, act *inswitch.Actions) {
+	waited := ev.Latency
+	ev.Latency = 0
+	d.Program.Observe(ev, act)
+	ev.Latency = waited
 }
 
 func newFeed(lists dta.ListID) (*feed, error) {
@@ -117,27 +133,63 @@ func (l *lab) receive(at model.Time, _ model.NodeID, datagram []byte) {
 	}
 }
 
-// maps decodes a feed and returns the fabric's map of each slot from the first
-// on; a slot without reports has an empty one.
-func (l *lab) maps(f *feed) ([]*paths.Map, error) {
+// decode decodes a feed's flowsets.
+func (l *lab) decode(f *feed) error {
 	if l.err != nil {
-		return nil, fmt.Errorf("collect flowsets: %w", l.err)
+		return fmt.Errorf("collect flowsets: %w", l.err)
 	}
-	sets := f.assembler.Flush(f.done)
-	var out []*paths.Map
-	for _, fs := range sets {
+	for _, fs := range f.assembler.Flush(f.done) {
 		if l.silent != nil && l.silent(fs.Switch) {
 			continue
 		}
 		d := flows.SingleDecode(fs)
 		if d.Undecoded > 0 {
-			return nil, fmt.Errorf("switch %d slot %d: %d of %d flows were not decoded, so its table is too small for this run", d.Switch, d.Slot, d.Undecoded, fs.Counts.Flows)
+			return fmt.Errorf("switch %d slot %d: %d of %d flows were not decoded, so its table is too small for this run", d.Switch, d.Slot, d.Undecoded, fs.Counts.Flows)
 		}
-		slot := paths.SlotOf(&d)
+		f.contents = append(f.contents, d)
+	}
+	f.done = nil
+	return nil
+}
+
+// maps decodes a feed and returns the fabric's map of each slot from the first
+// on; a slot without reports has an empty one.
+func (l *lab) maps(f *feed) ([]*paths.Map, error) {
+	if err := l.decode(f); err != nil {
+		return nil, err
+	}
+	var out []*paths.Map
+	for i := range f.contents {
+		slot := paths.SlotOf(&f.contents[i])
 		for int64(len(out)) <= slot {
 			out = append(out, paths.NewMap(int64(len(out)), slotLength))
 		}
-		out[slot].AddFlowset(&d)
+		out[slot].AddFlowset(&f.contents[i])
 	}
 	return out, nil
+}
+
+// drops compares the incoming and outgoing flowsets of each switch and slot, and counts
+// the flows that it could not compare. The feeds must be decoded.
+func (l *lab) drops() (list []loss.Drop, uncertain int) {
+	type place struct {
+		sw   model.NodeID
+		slot uint32
+	}
+	sent := map[place]*flows.Decoded{}
+	for i := range l.outgoing.contents {
+		d := &l.outgoing.contents[i]
+		sent[place{d.Switch, d.Slot}] = d
+	}
+	for i := range l.incoming.contents {
+		in := &l.incoming.contents[i]
+		out := sent[place{in.Switch, in.Slot}]
+		if out == nil {
+			uncertain += len(in.Records)
+			continue
+		}
+		some, unknown := loss.Inside(in, out)
+		list, uncertain = append(list, some...), uncertain+unknown
+	}
+	return list, uncertain
 }

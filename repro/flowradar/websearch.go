@@ -26,7 +26,7 @@ type webSearch struct {
 // newWebSearch prepares a run. Traffic starts during span; the run is longer, so
 // that flowlets end and losses can be found. The paper does not give the
 // background's load.
-func newWebSearch(seed uint64, load float64, span time.Duration, outgoing bool) (*webSearch, error) {
+func newWebSearch(seed uint64, load float64, span time.Duration, counted sides) (*webSearch, error) {
 	links := topo.DefaultLinks()
 	links.Host.Rate, links.Fabric.Rate = 10*model.Gbps, 10*model.Gbps
 	fabric, err := topo.FatTree(8, links)
@@ -67,7 +67,7 @@ func newWebSearch(seed uint64, load float64, span time.Duration, outgoing bool) 
 	if err != nil {
 		return nil, err
 	}
-	w.lab, err = newLab(net, plan.Geometry, outgoing)
+	w.lab, err = newLab(net, plan.Geometry, counted)
 	return w, err
 }
 
