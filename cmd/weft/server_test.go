@@ -39,7 +39,7 @@ func (k *queryRunner) weft(code int, args ...string) string {
 func (k *queryRunner) says(want string, args ...string) string {
 	k.t.Helper()
 	var out, errs bytes.Buffer
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(8 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		out.Reset()
 		errs.Reset()
 		(&app{}).run(append(args, "--server", k.url), &out, &errs)
@@ -68,7 +68,7 @@ func TestQueryCommands(t *testing.T) {
 	cfg.Rate, cfg.Load = 10*model.Gbps, 0.03
 	s, err := live.NewSystem(live.Options{
 		Config: cfg, Pace: 1000, Store: filepath.Join(t.TempDir(),
-			"weft.duckdb"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+			"weft.duckdb"), AnswerTime: time.Hour, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,9 @@
 package live
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -46,5 +49,25 @@ func TestAnswersHaveTime(t *testing.T) {
 	}
 	if c := storeConfig(); c.QueryTime < time.Hour {
 		t.Errorf("a query may take %v; want no limit that a busy machine reaches", c.QueryTime)
+	}
+}
+
+// TestSystemHasTime: AnswerTime is the limit of a system's answers: without time it refuses.
+func TestSystemHasTime(t *testing.T) {
+	for limit, want := range map[time.Duration]int{time.Nanosecond: http.StatusServiceUnavailable, time.Hour: http.StatusOK} {
+		s, err := NewSystem(Options{
+			Config: small(1), Pace: 1, AnswerTime: limit, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "http://"+s.Addr().String()+api.Prefix+"/flows", nil)
+		if s.core.Handler().ServeHTTP(w, r); w.Code != want {
+			t.Errorf("with %v for an answer: %d %s; want %d", limit, w.Code, w.Body, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

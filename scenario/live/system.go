@@ -30,6 +30,7 @@ type Options struct {
 	FaultInterval time.Duration      // of wall time, between faults of the programme; 0: none
 	Store         string             // DuckDB file
 	Listen        string             // address of the API and the console
+	AnswerTime    time.Duration      // how long an answer may take; 0: as of a service
 	Pprof         string             // loopback address of the Go profiler; empty: none
 	Console       fs.FS              // nil: there is none
 	Build         api.Build
@@ -79,6 +80,9 @@ func NewSystem(o Options) (_ *System, err error) {
 	}()
 	keep := embedded.DefaultConfig()
 	keep.MaxSize, keep.Memory, keep.CacheSize = maxStore, storeMemory, storeHot
+	if o.AnswerTime > 0 {
+		keep.QueryTime = o.AnswerTime
+	}
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,9 @@ func NewSystem(o Options) (_ *System, err error) {
 	cfg.MaintainInterval, cfg.StoreLimit = maintainInterval, maxStore
 	a := api.DefaultConfig()
 	a.Listen, a.Pprof = o.Listen, o.Pprof
+	if o.AnswerTime > 0 {
+		a.RequestTimeout = o.AnswerTime
+	}
 	cfg.API = &a
 	if s.core, err = core.New(cfg, core.Deps{
 		Devices: s.sim.devices, Store: s.store, Memory: s.sim.collector.Memory(), Lab: s, Console: o.Console, Build: o.Build, Log: o.Log,

@@ -22,7 +22,7 @@ import (
 func TestSystemServes(t *testing.T) {
 	cfg := small(1)
 	path := filepath.Join(t.TempDir(), "weft.duckdb")
-	s, err := NewSystem(Options{Config: cfg, Pace: 1000, Store: path, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	s, err := NewSystem(Options{Config: cfg, Pace: 1000, Store: path, AnswerTime: answerTime, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestSystemServes(t *testing.T) {
 	wait := func(what, route string, into any, good func() bool) {
 		t.Helper()
 		var err error
-		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(8 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if err = get(route, into); err == nil && good() {
 				return
 			}

@@ -12,9 +12,11 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// Run runs a demo on a loopback address while use is running.
+// Run runs a demo on a loopback address while use is running. On a busy machine its answers are
+// later, and none is refused.
 func Run(t *testing.T, o live.Options, use func(ctx context.Context, url string)) {
 	t.Helper()
+	o.AnswerTime = time.Hour
 	o.Listen, o.Build, o.Log = "127.0.0.1:0", api.Build{Version: "test"}, slog.New(slog.DiscardHandler)
 	s, err := live.NewSystem(o)
 	if err != nil {
