@@ -567,3 +567,36 @@ func TestDoubtLowersConfidence(t *testing.T) {
 		t.Errorf("doubts %q, want one of flowsets", in.Doubts)
 	}
 }
+
+// TestSmallIncastBesideAnotherFault: three senders to one host congest a queue on their paths
+// for a moment. A fault elsewhere did not make them meet, though later evidence is near both.
+func TestSmallIncastBesideAnotherFault(t *testing.T) {
+	elsewhere := model.FlowKey{Src: model.Addr4(4), Dst: model.Addr4(77), Proto: model.UDP}
+	for name, fault := range map[string]Evidence{
+		"storm": {Source: anomaly.Epochs, Cause: anomaly.Storm, Location: at(14, 0), Extent: []model.NodeID{23, 14}},
+		"loop":  {Source: anomaly.Flowsets, Cause: anomaly.Loop, Location: at(28, 0), Extent: []model.NodeID{28, 33}, Flows: []model.FlowKey{elsewhere}},
+	} {
+		for _, senders := range []int{2, 3} {
+			c := newCorrelator(t)
+			small := Evidence{
+				At: 30 * ms, From: 20 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Confirmed: true, Minor: true, Location: at(25, 1), NextHop: 16, HasNextHop: true,
+				Extent: []model.NodeID{25, 16, 28}, Receiver: 40, HasReceiver: true,
+			}
+			for i := range senders {
+				small.Culprits = append(small.Culprits, flow(i))
+			}
+			small.Flows = small.Culprits
+			incast := c.AddEvidence(small)
+			fault.At, fault.From, fault.Confirmed = 40*ms, 30*ms, true
+			root := c.AddEvidence(fault)
+			both := Evidence{
+				At: 60 * ms, From: 45 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Confirmed: true, Location: at(16, 3),
+				Extent: []model.NodeID{16, 23, 33}, Flows: []model.FlowKey{flow(0), elsewhere},
+			}
+			c.AddEvidence(both)
+			if apart := incast != root && incast.MergedInto == 0; apart != (senders == 3) {
+				t.Errorf("%s, %d senders: the incast is part of %d; want it apart: %v", name, senders, incast.MergedInto, senders == 3)
+			}
+		}
+	}
+}

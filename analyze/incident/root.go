@@ -59,12 +59,21 @@ func (r *root) leadsTo(flows []model.FlowKey, all bool) bool {
 // isRoot reports whether evidence shows a fault of its own, or a queue that the
 // senders to one host congest, and not only what others do to queues.
 func (e *Evidence) isRoot() bool {
-	return e.Confirmed && e.Cause != anomaly.Stall && (e.AtReceiver || e.Cause != anomaly.Contention && !e.Minor)
+	return e.Confirmed && e.Cause != anomaly.Stall && (e.AtReceiver || e.sendersMeet() || e.Cause != anomaly.Contention && !e.Minor)
+}
+
+// leastSenders to one host are an incast wherever on their paths they congest a queue, and
+// however little it costs: neither a storm nor a wrong route makes them meet.
+const leastSenders = 3
+
+func (e *Evidence) sendersMeet() bool {
+	return e.Cause == anomaly.Incast && e.HasReceiver && len(e.Culprits) >= leastSenders
 }
 
 // hasRoot is isRoot of an incident's cause.
 func (in *Incident) hasRoot() bool {
-	return in.Confirmed && in.Cause != anomaly.Stall && (in.AtReceiver || in.Cause != anomaly.Contention && !in.Minor)
+	sendersMeet := in.Cause == anomaly.Incast && in.HasReceiver && len(in.Culprits) >= leastSenders
+	return in.Confirmed && in.Cause != anomaly.Stall && (in.AtReceiver || sendersMeet || in.Cause != anomaly.Contention && !in.Minor)
 }
 
 // isBackgroundOf reports whether one of an incident and evidence is a fault and the
@@ -134,6 +143,7 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 		return r.hasAllNodes(e)
 	}
 	congested := e.Cause == anomaly.Incast || e.Cause == anomaly.Contention
+	ofReceiver := e.AtReceiver || e.sendersMeet()
 	switch fault.Cause {
 	case anomaly.Storm, anomaly.SlowReceiver:
 		switch {
@@ -144,14 +154,14 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 		case e.Cause == anomaly.Deadlock:
 			return e.anyNode(func(n model.NodeID) bool { return n == fault.Location.Node })
 		case congested:
-			return near && sameReceiver(e, fault.Location.Node, true)
+			return near && (!ofReceiver || e.Receiver == fault.Location.Node)
 		}
 	case anomaly.Loop, anomaly.WrongRoute:
 		switch {
 		case e.Cause == anomaly.Storm || e.Cause == anomaly.SlowReceiver:
 			return false // no route makes a host send pauses
 		case congested:
-			return r.hasNode(e.Location.Node) || !e.AtReceiver && near || r.leadsTo(e.Culprits, false)
+			return r.hasNode(e.Location.Node) || !ofReceiver && near || r.leadsTo(e.Culprits, false)
 		case e.Cause == anomaly.Blackhole && e.Confirmed:
 			// No route elsewhere makes a switch drop all packets, and none to other
 			// destinations.
@@ -167,7 +177,7 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 		case e.Cause == anomaly.WrongRoute:
 			return r.sharesNode(e)
 		case congested:
-			return near && (!e.AtReceiver || r.hasNode(e.Location.Node))
+			return near && (!ofReceiver || r.hasNode(e.Location.Node))
 		case e.Cause == anomaly.Loss:
 			_, found := slices.BinarySearchFunc(r.cycle, e.Location, model.Port.Compare)
 			return found
