@@ -204,7 +204,10 @@ func runRoles(cmd *cobra.Command, cfg serve.Config) (err error) {
 		}
 	}
 	if has("lead") {
-		metrics.Leader = &cluster.Leader{Config: controller, Streams: c.streams(), Marks: c.marks, Store: store, Log: log, Commit: cluster.DefaultCommit}
+		metrics.Leader = &cluster.Leader{
+			Config: controller, Streams: c.streams(), Marks: c.marks, Store: store, Log: log, Commit: cluster.DefaultCommit,
+			Shed: cluster.ShedConfig{Leases: c.leases, After: 2 * cfg.Stream.Lease, For: shedFor},
+		}
 		if err := join(cluster.LeadGroup, 1, metrics.Leader.Work); err != nil {
 			return err
 		}
@@ -260,6 +263,9 @@ func (c *clusterConn) decoder(ctx context.Context, to *cluster.Publisher, log *s
 	}, nil
 }
 
+// shedFor is how long a member that was too slow has no parts.
+const shedFor = time.Minute
+
 // flushTimeout is how long a decoder that ends waits for the broker.
 const flushTimeout = 5 * time.Second
 
@@ -281,6 +287,7 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 		Group   string `json:"group"`
 		Member  string `json:"member"`
 		Holding []int  `json:"holding"`
+		Shed    bool   `json:"shed,omitempty"`
 	}
 	list := []row{}
 	for _, group := range []string{cluster.LeadGroup, cluster.DecodeGroup, cluster.FlowGroup} {
@@ -297,7 +304,7 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 		}
 		for _, m := range slices.Sorted(maps.Keys(held)) {
 			slices.Sort(held[m])
-			list = append(list, row{group, m, held[m]})
+			list = append(list, row{group, m, held[m], slices.Contains(g.Shed, m)})
 		}
 	}
 	if format == "json" {
@@ -308,6 +315,8 @@ func printCluster(cmd *cobra.Command, format string, cfg *serve.Config) error {
 	for _, r := range list {
 		what := strings.Trim(fmt.Sprint(r.Holding), "[]")
 		switch {
+		case r.Shed:
+			what = strings.TrimSpace(what + " shed: too slow for the others")
 		case len(r.Holding) == 0:
 			what = "nothing: standby"
 		case r.Group == cluster.LeadGroup:

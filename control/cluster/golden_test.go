@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/bmp"
@@ -226,12 +227,28 @@ func TestClusterKeepsLargestFlows(t *testing.T) {
 	}
 }
 
-// throughCluster replays with members that die as the seed says; 0: none does.
-func throughCluster(t *testing.T, in *input, seed uint64) map[string][]string {
-	const partitions = 4
-	cfg := in.config(t)
-	controller, err := serve.ControllerConfig(&cfg, nil)
-	if err != nil {
+// bed is a cluster in one process, without members.
+type bed struct {
+	t          *testing.T
+	in         *input
+	cfg        serve.Config
+	controller control.Config
+	streams    Streams
+	store      *embedded.Store
+	leader     *Leader
+	analyzers  *Analyzers
+	applied    chan uint64
+	ctx        context.Context
+	stop       context.CancelFunc
+	members    sync.WaitGroup
+}
+
+const bedPartitions = 4
+
+func newBed(t *testing.T, in *input) *bed {
+	b := &bed{t: t, in: in, cfg: in.config(t), store: openStore(t), applied: make(chan uint64, 1<<16)}
+	var err error
+	if b.controller, err = serve.ControllerConfig(&b.cfg, nil); err != nil {
 		t.Fatal(err)
 	}
 	open := func(n int) *inproc.Stream {
@@ -243,55 +260,49 @@ func throughCluster(t *testing.T, in *input, seed uint64) map[string][]string {
 		}
 		return s
 	}
-	s := Streams{Flows: open(partitions), Lead: open(1 + partitions), Partitions: partitions}
-	st := openStore(t)
-	applied := make(chan uint64, 1<<16)
-	leader := &Leader{
-		Config: controller, Streams: s, Marks: &memoryMarks{}, Store: st, Log: slog.New(slog.DiscardHandler), Commit: DefaultCommit,
-		Applied: func(_, batch uint64) { applied <- batch },
+	b.streams = Streams{Flows: open(bedPartitions), Lead: open(1 + bedPartitions), Partitions: bedPartitions}
+	b.leader = &Leader{
+		Config: b.controller, Streams: b.streams, Marks: &memoryMarks{}, Store: b.store, Log: slog.New(slog.DiscardHandler), Commit: DefaultCommit,
+		Applied: func(_, batch uint64) { b.applied <- batch },
 	}
-	analyzers := NewAnalyzers(&controller, s)
-	random := rand.New(rand.NewPCG(seed, 1))
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	// member works again and again, each time for as long as the seed says.
-	member := func(work func(context.Context, int, uint64) error, part int, lives []time.Duration) {
-		wg.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				life, end := context.WithCancel(ctx)
-				if i < len(lives) {
-					life, end = context.WithTimeout(ctx, lives[i])
-				}
-				if err := work(life, part, uint64(i)); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("member of partition %d: %v", part, err)
-				}
-				end()
+	b.analyzers = NewAnalyzers(&b.controller, b.streams)
+	b.ctx, b.stop = context.WithCancel(t.Context())
+	return b
+}
+
+// works has a member work again and again, until the bed ends, each time for one of its lives;
+// after these, to the end.
+func (b *bed) works(work func(context.Context, int, uint64) error, part int, lives []time.Duration) {
+	b.members.Go(func() {
+		for i := 0; b.ctx.Err() == nil; i++ {
+			life, end := context.WithCancel(b.ctx)
+			if i < len(lives) {
+				life, end = context.WithTimeout(b.ctx, lives[i])
 			}
-		})
-	}
-	lives := func() (list []time.Duration) {
-		if seed > 0 {
-			for range 5 {
-				list = append(list, time.Duration(random.IntN(60))*time.Millisecond)
+			if err := work(life, part, uint64(i)); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				b.t.Errorf("member of partition %d: %v", part, err)
 			}
+			end()
 		}
-		return list
-	}
-	for p := range partitions {
-		member(analyzers.Work, p, lives())
-	}
-	member(leader.Work, 0, lives())
-	decoder, err := serve.ControllerConfig(&cfg, in.kinds(t, &cfg))
+	})
+}
+
+// replay forwards the recording, waits until it is applied, ends all members, and returns what is
+// stored.
+func (b *bed) replay() map[string][]string {
+	t := b.t
+	t.Helper()
+	decoder, err := serve.ControllerConfig(&b.cfg, b.in.kinds(t, &b.cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub := NewPublisher(&decoder, s, nil)
-	r, err := serve.NewForwardingReplay(t.Context(), cfg, in.kinds(t, &cfg), pub)
+	pub := NewPublisher(&decoder, b.streams, nil)
+	r, err := serve.NewForwardingReplay(t.Context(), b.cfg, b.in.kinds(t, &b.cfg), pub)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Run(t.Context(), in.open(t, &cfg)); err != nil {
+	if _, err := r.Run(t.Context(), b.in.open(t, &b.cfg)); err != nil {
 		t.Fatal(err)
 	}
 	if events, parts := pub.Refused(); events+parts > 0 {
@@ -301,13 +312,32 @@ func throughCluster(t *testing.T, in *input, seed uint64) map[string][]string {
 	deadline := time.After(patience)
 	for done := uint64(0); done+1 < last; {
 		select {
-		case done = <-applied:
+		case done = <-b.applied:
 		case <-deadline:
-			b, malformed, missing := leader.Counts()
-			t.Fatalf("batch %d of %d is applied after %v (%d batches, %d malformed, %d results missing)", done, last, patience, b, malformed, missing)
+			n, malformed, missing := b.leader.Counts()
+			t.Fatalf("batch %d of %d is applied after %v (%d batches, %d malformed, %d results missing)", done, last, patience, n, malformed, missing)
 		}
 	}
-	stop()
-	wg.Wait()
-	return contents(t, st)
+	b.stop()
+	b.members.Wait()
+	return contents(t, b.store)
+}
+
+// throughCluster replays with members that die as the seed says; 0: none does.
+func throughCluster(t *testing.T, in *input, seed uint64) map[string][]string {
+	b := newBed(t, in)
+	random := rand.New(rand.NewPCG(seed, 1))
+	lives := func() (list []time.Duration) {
+		if seed > 0 {
+			for range 5 {
+				list = append(list, time.Duration(random.IntN(60))*time.Millisecond)
+			}
+		}
+		return list
+	}
+	for p := range bedPartitions {
+		b.works(b.analyzers.Work, p, lives())
+	}
+	b.works(b.leader.Work, 0, lives())
+	return b.replay()
 }

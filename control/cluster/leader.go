@@ -52,11 +52,19 @@ type Leader struct {
 	// Commit is how often records are written, by the fabric's clock. All leaders have the
 	// same: one that takes over looks whether its first records were written before.
 	Commit time.Duration
+	Shed   ShedConfig
 	// Applied, if not nil, is called when a batch of events is in the store.
 	Applied func(run, batch uint64)
 
-	malformed, missing, batches atomic.Uint64
+	malformed, missing, batches, shed atomic.Uint64
+	lag                               atomic.Int64
 }
+
+// Lag is how far what was applied is behind what has arrived, by the decoder's clock.
+func (l *Leader) Lag() time.Duration { return time.Duration(l.lag.Load()) }
+
+// Sheds counts how often a member was shed.
+func (l *Leader) Sheds() uint64 { return l.shed.Load() }
 
 // Counts are batches that were applied, frames that could not be read, and results that
 // the leader went on without.
@@ -98,6 +106,8 @@ type leaderWork struct {
 	now        model.Time
 	committed  int64 // the interval of the last commit
 
+	slow slowWatch
+
 	queue   []batchFrame
 	results map[resultKey]slotResult
 	batch   record.Batch
@@ -128,7 +138,9 @@ func (d *forwardedDevices) Counters(list []control.PortCounters) []control.PortC
 func (l *Leader) Work(ctx context.Context, _ int, epoch uint64) error {
 	w := &leaderWork{
 		Leader: l, ctx: ctx, results: map[resultKey]slotResult{}, devices: &forwardedDevices{}, joins: make([]joiner, 1+l.Streams.Partitions),
+		slow: slowWatch{cfg: l.Shed},
 	}
+	defer w.endShedding()
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -149,11 +161,25 @@ func (l *Leader) Work(ctx context.Context, _ int, epoch uint64) error {
 			}
 			w.queue = w.queue[1:]
 		}
+		w.lag.Store(int64(w.waited()))
+		w.watchSlow()
 		if n == 0 {
 			await(ctx, w.sub)
 		}
 	}
 	return ctx.Err()
+}
+
+// waited is how much of the decoder's time waits to be applied.
+func (w *leaderWork) waited() time.Duration {
+	if len(w.queue) == 0 {
+		return 0
+	}
+	newest := w.now
+	if events := w.queue[len(w.queue)-1].events; len(events) > 0 {
+		newest = max(newest, events[len(events)-1].now)
+	}
+	return newest.Sub(w.now)
 }
 
 // begin reads the mark, and makes a controller that continues from there.

@@ -33,6 +33,8 @@ var (
 	restartedDesc = prometheus.NewDesc("weft_cluster_restarted_total", "Parts that were begun without the slots before.", nil, nil)
 	batchesDesc   = prometheus.NewDesc("weft_cluster_batches_total", "Batches of events that the leader has applied.", nil, nil)
 	missingDesc   = prometheus.NewDesc("weft_cluster_results_missing_total", "Results of parts of slots that the leader went on without.", nil, nil)
+	shedDesc      = prometheus.NewDesc("weft_cluster_shed_total", "How often this leader had a member's parts taken by the others, as it was slower.", nil, nil)
+	lagDesc       = prometheus.NewDesc("weft_cluster_lag_seconds", "How far what the leader has applied is behind what has arrived.", nil, nil)
 	refusedDesc   = prometheus.NewDesc("weft_cluster_refused_total", "What the decoder could not publish, as buffers were full: batches of events, parts of slots.", []string{"what"}, nil)
 	unreadDesc    = prometheus.NewDesc("weft_cluster_malformed_total", "Frames that could not be read, such as those of another version.", []string{"role"}, nil)
 
@@ -74,6 +76,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		counter(batchesDesc, batches)
 		counter(missingDesc, missing)
 		counter(unreadDesc, malformed, "lead")
+		counter(shedDesc, m.Leader.Sheds())
+		gauge(lagDesc, m.Leader.Lag().Seconds())
 	}
 	if m.Publisher != nil {
 		events, parts := m.Publisher.Refused()

@@ -157,7 +157,7 @@ func (m *Member) balance(ctx context.Context) error {
 	if !slices.Contains(g.Members, m.cfg.ID) {
 		return nil
 	}
-	assigned := Assign(m.cfg.Partitions, g.Members, g.Holders)
+	assigned := Assign(m.cfg.Partitions, g.Working(), g.Holders)
 	for _, p := range m.Held() {
 		if assigned[p] != m.cfg.ID {
 			m.mu.Lock()
@@ -254,6 +254,7 @@ func (m *Member) leave(ctx context.Context, self stream.Lease) {
 // Group is who is in a group, and who holds what.
 type Group struct {
 	Members []string // in order
+	Shed    []string // those of them that partitions are taken from
 	Holders map[int]string
 }
 
@@ -268,6 +269,8 @@ func Look(ctx context.Context, leases stream.Leases, group string) (Group, error
 	for name, holder := range all {
 		if strings.HasPrefix(name, memberPrefix(group)) {
 			g.Members = append(g.Members, holder)
+		} else if strings.HasPrefix(name, shedPrefix(group)) {
+			g.Shed = append(g.Shed, holder)
 		} else if number, ok := strings.CutPrefix(name, partitionPrefix(group)); ok {
 			if p, err := strconv.Atoi(number); err == nil {
 				g.Holders[p] = holder
@@ -275,5 +278,6 @@ func Look(ctx context.Context, leases stream.Leases, group string) (Group, error
 		}
 	}
 	slices.Sort(g.Members)
+	slices.Sort(g.Shed)
 	return g, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
 
@@ -210,4 +211,48 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%s: %+v is valid", fmt.Sprint(i), c)
 		}
 	}
+}
+
+// TestShed: a member that is shed has no partitions until that ends, unless all are.
+func TestShed(t *testing.T) {
+	leases, b := inproc.NewLeases(), newBooks(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		m, err := New(Config{Group: "g", ID: name, Partitions: 4, Interval: 2 * time.Millisecond}, leases, b.work(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { _ = m.Run(ctx) })
+	}
+	b.wait(map[string]int{"a": 2, "b": 2})
+	shed := map[string]stream.Lease{}
+	for _, name := range []string{"a", "b"} {
+		lease, err := Shed(t.Context(), leases, "g", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Shed(t.Context(), leases, "g", name); !errors.Is(err, stream.ErrHeld) {
+			t.Errorf("%s is shed again with %v; want ErrHeld", name, err)
+		}
+		if shed[name] = lease; name == "a" {
+			b.wait(map[string]int{"b": 4})
+		} else {
+			b.wait(map[string]int{"a": 2, "b": 2})
+		}
+	}
+	g, err := Look(t.Context(), leases, "g")
+	if err != nil || !slices.Equal(g.Shed, []string{"a", "b"}) || !slices.Equal(g.Members, g.Shed) {
+		t.Errorf("group %+v, %v; want a and b, both shed", g, err)
+	}
+	if err := shed["a"].Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(map[string]int{"a": 4})
+	if err := shed["b"].Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(map[string]int{"a": 2, "b": 2})
+	stop()
+	all.Wait()
 }
