@@ -221,10 +221,11 @@ func (in *Incident) isNear(e *Evidence) bool {
 
 // hasSameEvidence reports whether an incident has the same evidence of the same
 // location already, perhaps from when it had another cause: what continues
-// there is no second fault.
+// there is no second fault. A suspicion that it supported says nothing about what is
+// confirmed.
 func (in *Incident) hasSameEvidence(e *Evidence) bool {
 	return slices.ContainsFunc(in.Timeline, func(t Evidence) bool {
-		return t.Source == e.Source && t.Cause == e.Cause && t.Location == e.Location
+		return t.Source == e.Source && t.Cause == e.Cause && t.Location == e.Location && (t.Confirmed || !e.Confirmed)
 	})
 }
 

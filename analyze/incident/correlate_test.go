@@ -600,3 +600,26 @@ func TestSmallIncastBesideAnotherFault(t *testing.T) {
 		}
 	}
 }
+
+// TestSuspicionBindsNoFault: a black hole that one slot suggested supported a wrong route near
+// it. When it is confirmed, it is a fault of its own: no route elsewhere makes a switch drop
+// all packets.
+func TestSuspicionBindsNoFault(t *testing.T) {
+	c := newCorrelator(t)
+	dropped := model.FlowKey{Src: model.Addr4(4), Dst: model.Addr4(77), Proto: model.UDP}
+	route := c.AddEvidence(Evidence{
+		At: 80 * ms, From: 60 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Confirmed: true, Location: at(26, 1),
+		Extent: []model.NodeID{26}, Flows: []model.FlowKey{flow(1)},
+	})
+	c.AddSupporting(Evidence{
+		At: 85 * ms, From: 60 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(30, 2), NextHop: 26, HasNextHop: true,
+	})
+	hole := Evidence{At: 89 * ms, From: 70 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Location: at(30, 0), Flows: []model.FlowKey{dropped}}
+	if c.AddSupporting(hole) != route {
+		t.Fatal("the suspicion supports nothing: the test shows nothing")
+	}
+	hole.At, hole.From, hole.Confirmed = 99*ms, 80*ms, true
+	if in := c.AddEvidence(hole); in == route || in.Cause != anomaly.Blackhole {
+		t.Errorf("the black hole is %v; want an incident of its own", in.Cause)
+	}
+}
