@@ -22,6 +22,7 @@ func Claims() []claim.Claim {
 		routing,
 		loop,
 		blackhole,
+		shortHole,
 		lossDelay,
 		partialDeployment,
 		dleft,

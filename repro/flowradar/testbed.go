@@ -169,21 +169,23 @@ func (l *lab) maps(f *feed) ([]*paths.Map, error) {
 	return out, nil
 }
 
+// switchSlot is a slot of a switch.
+type switchSlot struct {
+	sw   model.NodeID
+	slot uint32
+}
+
 // drops compares the incoming and outgoing flowsets of each switch and slot, and counts
 // the flows that it could not compare. The feeds must be decoded.
 func (l *lab) drops() (list []loss.Drop, uncertain int) {
-	type place struct {
-		sw   model.NodeID
-		slot uint32
-	}
-	sent := map[place]*flows.Decoded{}
+	sent := map[switchSlot]*flows.Decoded{}
 	for i := range l.outgoing.contents {
 		d := &l.outgoing.contents[i]
-		sent[place{d.Switch, d.Slot}] = d
+		sent[switchSlot{d.Switch, d.Slot}] = d
 	}
 	for i := range l.incoming.contents {
 		in := &l.incoming.contents[i]
-		out := sent[place{in.Switch, in.Slot}]
+		out := sent[switchSlot{in.Switch, in.Slot}]
 		if out == nil {
 			uncertain += len(in.Records)
 			continue
