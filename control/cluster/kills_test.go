@@ -194,18 +194,25 @@ func TestKills(t *testing.T) {
 		{"ClickHouse", 1, 8 * time.Second, 2, (*testCluster).killStore},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var took []time.Duration
+			var took, answers []time.Duration
 			for round := 0; round*killsOfReplay < *kills; round++ {
 				c := startCluster(t, server, fmt.Sprintf("kills%d_%d", i, round), tc.brokers, tc.lease)
+				a := c.ask()
 				c.replay(tc.events*min(killsOfReplay, *kills-round*killsOfReplay), uint64(round), func() {
-					if d := tc.kill(c); d > 0 {
+					if d := a.kill(func() time.Duration { return tc.kill(c) }); d > 0 {
 						took = append(took, d)
 					}
 				})
+				answers = append(answers, a.end()...)
 				c.end()
 				compare(t, want, c.contents())
 			}
 			slices.Sort(took)
+			slices.Sort(answers)
+			if len(answers) == 0 {
+				t.Fatal("the API answered nothing outside of takeovers")
+			}
+			t.Logf("%d answers of the API outside of takeovers: median %v, p99 %v", len(answers), answers[len(answers)/2], answers[len(answers)*99/100])
 			t.Logf("%d killed; work went on after %v, median %v, at most %v (leases of %v)", len(took), took[0], took[len(took)/2], took[len(took)-1], tc.lease)
 		})
 	}

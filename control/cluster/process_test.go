@@ -15,7 +15,6 @@ import (
 
 	client "github.com/nats-io/nats.go"
 
-	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/clickhouse"
@@ -68,7 +67,7 @@ func openStreams(ctx context.Context, conn *client.Conn, replicas int) (s Stream
 }
 
 type closingStore interface {
-	core.Store
+	serve.Store
 	io.Closer
 }
 
