@@ -66,3 +66,43 @@ func TestJournalContinues(t *testing.T) {
 		t.Errorf("another file is taken for a journal: %v", err)
 	}
 }
+
+// Parts of a claim are measured once, whether or not the claim came to its end, and
+// those of other claims or conditions do not count.
+func TestJournalKeepsParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	under := Conditions{Seed: 7, Build: "1.2.3"}
+	measured := 0
+	once := func(c Conditions, id, key string) int {
+		t.Helper()
+		j, err := OpenJournal(path, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		got, err := claim.Once(claim.Options{Parts: j.Parts(id)}, key, func() (int, error) {
+			measured++
+			return 100 + measured, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, x := range []struct {
+		under   Conditions
+		id, key string
+		want    int
+	}{
+		{under, "a-one", "x", 101},
+		{under, "a-one", "x", 101},
+		{under, "a-one", "y", 102},
+		{under, "a-two", "x", 103},
+		{Conditions{Seed: 8, Build: "1.2.3"}, "a-one", "x", 104},
+		{under, "a-one", "y", 102},
+	} {
+		if got := once(x.under, x.id, x.key); got != x.want {
+			t.Errorf("part %s of %s, %+v: %d; want %d", x.key, x.id, x.under, got, x.want)
+		}
+	}
+}

@@ -164,7 +164,11 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 			r, known = journal.Outcome(e.ID)
 		}
 		if !known {
-			r = repro.Run(ctx, e, f.options(progress, name), f.out)
+			o := f.options(progress, name)
+			if journal != nil {
+				o.Parts = journal.Parts(e.ID)
+			}
+			r = repro.Run(ctx, e, o, f.out)
 			progress.clear()
 			if ctx.Err() != nil {
 				return fmt.Errorf("repro %s: %w", e.ID, context.Cause(ctx))

@@ -30,6 +30,8 @@ type Options struct {
 	// Progress receives the share done, 0 to 1, and the current step. It may be
 	// nil and is called from one goroutine at a time.
 	Progress func(done float64, doing string)
+	// Parts continues an interrupted measurement; nil: it starts anew.
+	Parts Parts
 
 	removed string // the name of a mutation, whose mechanism is missing
 }

@@ -15,6 +15,9 @@ var (
 	// Of the overhead, what matters is which switches report.
 	selectivePolling = claim.Mutation{Name: "selective polling", Removes: "every switch of the fabric reports on every request"}
 
+	// Of collection, that the switch CPU reads before it sends.
+	switchCPU = claim.Mutation{Name: "switch CPU", Removes: "a switch sends all of its memory, zeros included"}
+
 	// Of accounts, what switches remember of pauses and congestion.
 	intervals = claim.Mutation{Name: "intervals", Removes: "switches report sums of pauses and congestion, no intervals"}
 

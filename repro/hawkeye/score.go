@@ -1,6 +1,10 @@
 package hawkeye
 
-import "github.com/weft-telemetry/weft/analyze/anomaly"
+import (
+	"encoding/json"
+
+	"github.com/weft-telemetry/weft/analyze/anomaly"
+)
 
 // tally counts diagnosis requests: one request, one answer. The answer is the
 // first verdict, the heaviest.
@@ -34,6 +38,19 @@ func (t *tally) add(o tally) {
 	t.requests += o.requests
 	t.answered += o.answered
 	t.right += o.right
+}
+
+// MarshalJSON and UnmarshalJSON let a tally be kept while a claim is interrupted.
+func (t tally) MarshalJSON() ([]byte, error) {
+	return json.Marshal([3]int{t.requests, t.answered, t.right})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *tally) UnmarshalJSON(b []byte) error {
+	var counts [3]int
+	err := json.Unmarshal(b, &counts)
+	*t = tally{counts[0], counts[1], counts[2]}
+	return err
 }
 
 // precision returns the share of the answers that are right.

@@ -58,7 +58,7 @@ func (s study) run(ctx context.Context, o claim.Options) (findings, error) {
 					return
 				}
 				set := i % len(s.sets)
-				if err := s.one(ctx, o.Seed, set, i/len(s.sets), all, &mu); err != nil {
+				if err := s.one(ctx, o, set, i/len(s.sets), all, &mu); err != nil {
 					stop(fmt.Errorf("trace %d of %v: %w", i/len(s.sets), s.sets[set], err))
 					return
 				}
@@ -84,8 +84,29 @@ func (s study) findings() findings {
 	return all
 }
 
-// one simulates and scores one trace.
-func (s study) one(ctx context.Context, seed uint64, set, number int, all findings, mu *sync.Mutex) error {
+// one scores one trace, unless that was done before an interruption.
+func (s study) one(ctx context.Context, o claim.Options, set, number int, all findings, mu *sync.Mutex) error {
+	if s.more != nil {
+		o.Parts = nil // it needs the run
+	}
+	scores, err := claim.Once(o, fmt.Sprint(set, number), func() ([][]tally, error) {
+		return s.simulate(ctx, o.Seed, set, number, mu)
+	})
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for j := range scores {
+		for v, t := range scores[j] {
+			all[set][j][v].add(t)
+		}
+	}
+	return nil
+}
+
+// simulate simulates one trace and scores it, by method and variant.
+func (s study) simulate(ctx context.Context, seed uint64, set, number int, mu *sync.Mutex) ([][]tally, error) {
 	// What a trace is depends on the seed, its kinds and its number alone.
 	id := uint64(number)
 	for _, k := range s.sets[set] {
@@ -93,22 +114,22 @@ func (s study) one(ctx context.Context, seed uint64, set, number int, all findin
 	}
 	r, err := s.lab.simulate(ctx, claim.Rand(seed, id).Uint64(), s.load, s.sets[set]...)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	scores := make([][]tally, len(s.methods))
 	for j, m := range s.methods {
-		for v := range all[set][j] {
+		for v := range len(s.lab.thresholds) * len(s.lab.lengths) {
 			list, err := r.diagnose(m, v)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			t := r.score(list)
-			mu.Lock()
-			all[set][j][v].add(t)
+			scores[j] = append(scores[j], r.score(list))
 			if s.more != nil {
+				mu.Lock()
 				s.more(set, r, m, list)
+				mu.Unlock()
 			}
-			mu.Unlock()
 		}
 	}
-	return nil
+	return scores, nil
 }

@@ -89,15 +89,17 @@ func (s *sweepRun) one(ctx context.Context, o claim.Options, i int) error {
 	k := rows[(i/s.traces+2*(i%s.traces)+i%s.traces/3)%len(rows)]
 	l := s.lab
 	l.network = c.network
-	r, err := l.simulate(ctx, claim.Rand(s.seed, uint64(i)).Uint64(), sweepLoad, k)
+	t, err := claim.Once(o, fmt.Sprint(i), func() (tally, error) {
+		r, err := l.simulate(ctx, claim.Rand(s.seed, uint64(i)).Uint64(), sweepLoad, k)
+		if err != nil {
+			return tally{}, err
+		}
+		list, err := r.diagnose(hawkeyeMethod, 0)
+		return r.score(list), err
+	})
 	if err != nil {
 		return fmt.Errorf("%v: %v: %w", c.network, k, err)
 	}
-	list, err := r.diagnose(hawkeyeMethod, 0)
-	if err != nil {
-		return err
-	}
-	t := r.score(list)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.add(t)
