@@ -30,6 +30,7 @@ type portsFlags struct {
 	congested  string
 	silent     time.Duration
 	adaptive   bool
+	probeIdle  bool
 	now        bool
 	window     time.Duration
 }
@@ -61,7 +62,8 @@ their reports to the collector. Otherwise it queries a controller (--server).`,
   weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
   weft ports examples/labels.yaml --heat --svg heat.svg
   weft ports examples/labels.yaml --silent 500us
-  weft ports examples/labels.yaml --adaptive --window 200us`,
+  weft ports examples/labels.yaml --adaptive --window 200us
+  weft ports examples/labels.yaml --probe-idle`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
@@ -80,6 +82,7 @@ their reports to the collector. Otherwise it queries a controller (--server).`,
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heat map to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
 	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
+	fl.BoolVar(&f.probeIdle, "probe-idle", false, "in a scenario: hosts send packets over ports without traffic, to be labelled")
 	fl.DurationVar(&f.window, "window", 0,
 		"in a scenario: window of label coverage (default: twice the labelling interval)")
 	fl.DurationVar(&f.silent, "silent", 0,
@@ -125,12 +128,12 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if f.now {
 		need = ""
 	}
-	t, err := f.open(cmd, file, live.StartOptions{Need: need, PortStates: f.now, AdaptiveLabels: f.adaptive, LabelWindow: f.window})
+	t, err := f.open(cmd, file, live.StartOptions{Need: need, PortStates: f.now, AdaptiveLabels: f.adaptive, ProbeIdlePorts: f.probeIdle, LabelWindow: f.window})
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	for _, name := range []string{"adaptive", "window"} {
+	for _, name := range []string{"adaptive", "probe-idle", "window"} {
 		if cmd.Flags().Changed(name) && !t.isScenario() {
 			return usagef("--%s needs a scenario", name)
 		}

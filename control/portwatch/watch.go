@@ -31,13 +31,16 @@ type Config struct {
 	// Tuner is nil where switches label at a fixed rate. It runs at each Tick, but at
 	// most once per k·T.
 	Tuner *coverage.TunerConfig
+	// Probing is nil where ports without traffic stay unknown. It runs at each Tick.
+	Probing *Probing
 }
 
 // Window is a span of the collector's clock and its coverage.
 type Window struct {
 	From, To model.Time
 	coverage.Window
-	Silent []model.Port // had traffic, and no report for the length of a window
+	Silent     []model.Port // had traffic, and no report for the length of a window
+	Unreported int          // of all ports of switches, with or without traffic: those without a report for the length of a window
 }
 
 // Stats account for reports and commands.
@@ -46,6 +49,10 @@ type Stats struct {
 	Windows  uint64 // ended, kept or not
 	Commands uint64 // sent, repetitions included
 	Unsent   uint64 // commands that the fabric refused to send
+
+	Probes     uint64 // sent over ports without traffic
+	Unprobed   uint64 // probes that were refused
+	Unprobable uint64 // times that a port without traffic was on no path between hosts
 }
 
 // tuner says how often ports should label.
@@ -66,6 +73,7 @@ type Watch struct {
 	fabric Fabric
 	board  *coverage.PortStates
 	tuner  tuner
+	ports  []model.Port // of switches, ascending
 
 	from    model.Time
 	begun   bool
@@ -87,6 +95,14 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	var err error
 	if w.board, err = coverage.NewPortStates(cfg.States); err != nil {
 		return nil, fmt.Errorf("portwatch: %w", err)
+	}
+	for _, id := range cfg.States.Fabric.Switches() {
+		for _, p := range cfg.States.Fabric.Node(id).Ports {
+			w.ports = append(w.ports, model.Port{Node: id, Port: p.ID})
+		}
+	}
+	if err := cfg.Probing.check(); err != nil {
+		return nil, err
 	}
 	if cfg.Tuner != nil {
 		if w.tuner, err = newTuner(*cfg.Tuner); err != nil {
@@ -121,6 +137,9 @@ func (w *Watch) Tick(now model.Time) {
 	if w.tuner != nil {
 		w.sendCommands(now)
 	}
+	if w.cfg.Probing != nil {
+		w.probeIdlePorts(now)
+	}
 }
 
 // endWindow ends the window.
@@ -130,6 +149,7 @@ func (w *Watch) endWindow(now model.Time) {
 	}
 	win := Window{
 		From: w.from, To: now, Window: w.board.EndWindow(w.present), Silent: w.board.SilentPorts(w.present, now, now.Sub(w.from)),
+		Unreported: len(w.board.SilentPorts(w.ports, now, now.Sub(w.from))),
 	}
 	w.windows = append(w.windows, win)
 	w.from, w.present = now, w.present[:0]

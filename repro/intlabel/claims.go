@@ -27,5 +27,6 @@ func Claims() []claim.Claim {
 		bandwidth,
 		tracePackets,
 		traceBits,
+		idlePorts,
 	}
 }

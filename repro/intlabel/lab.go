@@ -44,6 +44,7 @@ type strategy struct {
 	aging    bool // adaptive with the prototype's aging database
 	silent   bool // no labels at all
 	probes   bool // instead of labels, HULA's
+	idle     bool // packets over ports without traffic, to be labelled
 }
 
 var (
@@ -54,6 +55,8 @@ var (
 	// The prototype's controller of section 5: time-outs in place of Algorithm 3.
 	agingA = strategy{name: "Pro by time-outs on Base A", odds: label.ProbabilityF1(), rest: 1, adaptive: true, aging: true}
 	agingB = strategy{name: "Pro by time-outs on Base B", odds: label.ProbabilityF1(), adaptive: true, aging: true}
+	// Section 7: active probes where there is no traffic.
+	probedA = strategy{name: "Base A and probes", odds: label.ProbabilityF1(), rest: 1, idle: true}
 )
 
 // lab is one run of the testbed: the Clos of 12 switches and 8 servers.
@@ -90,7 +93,8 @@ type outcome struct {
 	times   [6]int // packets by the number of their labels; 0 is never exported
 	exports int
 	labels  int // written by switches
-	probes  int // sent by switches, including copies
+	probes  int // HULA's sent by switches, including copies; or over idle ports, by hosts
+	ports   int // of all switches
 	load    labels.Load
 	sent    int
 	arrived int
@@ -156,9 +160,13 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	out.span = end
 	if ctl != nil {
 		out.windows, out.sum, out.load = ctl.Watch.Windows(), ctl.Watch.Coverage(), ctl.Load
+		out.probes = int(ctl.Watch.Stats().Probes)
 	}
 	for _, h := range probing {
 		out.probes += h.sent
+	}
+	for _, sw := range n.Switches() {
+		out.ports += len(sw.Ports())
 	}
 	for _, p := range programs {
 		s := p.Stats()
@@ -215,7 +223,14 @@ func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Pro
 		// raised for ten such spans, as in the prototype.
 		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6, Aging: l.aging}
 	}
-	ctl, err := labels.New(n, all, 0, cfg, labels.Channel{Delay: ms, Seed: l.seed})
+	commands := labels.Channel{Delay: ms, Seed: l.seed}
+	if l.idle {
+		cfg.Probing = &portwatch.Probing{
+			Routes: n.Routes(), After: l.interval, Port: labels.ProbePort,
+			Prober: labels.NewProber(n, simhost.NewProbers(n, nil), commands),
+		}
+	}
+	ctl, err := labels.New(n, all, 0, cfg, commands)
 	if err != nil {
 		return nil, nil, err
 	}

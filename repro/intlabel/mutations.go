@@ -35,6 +35,9 @@ var (
 	bounded = claim.Mutation{
 		Name: "interval of labels", Removes: "every port labels every packet",
 	}
+	idleProbes = claim.Mutation{
+		Name: "probes of idle ports", Removes: "nothing is sent over ports without traffic",
+	}
 	compact = claim.Mutation{
 		Name: "one header", Removes: "every hop of INT-label adds a header of its own, as a postcard does",
 	}
@@ -53,6 +56,8 @@ func removed(o claim.Options, labs []lab) []lab {
 			l.adaptive = false
 		case o.Without(probes) && l.probes:
 			l.interval = time.Hour
+		case o.Without(idleProbes):
+			l.idle = false
 		case o.Without(restTime):
 			l.rest = 1
 		case o.Without(probability):

@@ -133,16 +133,21 @@ func (l *Load) addPacket(p *sim.Packet) {
 }
 
 // tickInterval is the time between two ticks of the watch: one at the end of each
-// window, and as many as the tuner can use.
+// window, and as many as the tuner and probing can use.
 func tickInterval(cfg *portwatch.Config) time.Duration {
-	if cfg.Tuner == nil {
-		return cfg.Window
+	period := cfg.Window
+	if t := cfg.Tuner; t != nil {
+		step := time.Duration(t.Patience) * t.Interval
+		if t.Aging {
+			step /= 4 // entries time out at any time
+		}
+		period = min(period, step)
 	}
-	period := max(time.Duration(cfg.Tuner.Patience)*cfg.Tuner.Interval, 1)
-	if cfg.Tuner.Aging {
-		period = max(period/4, 1) // entries time out at any time
+	if cfg.Probing != nil {
+		period = min(period, cfg.Probing.After/4) // a label becomes old at any time
 	}
-	return cfg.Window / max((cfg.Window+period-1)/period, 1)
+	period = max(period, 1)
+	return cfg.Window / ((cfg.Window + period - 1) / period)
 }
 
 // tick calls the watch now and schedules the next tick.

@@ -19,6 +19,8 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/control/core"
+	"github.com/weft-telemetry/weft/control/portwatch"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/inswitch/label"
@@ -53,6 +55,8 @@ type StartOptions struct {
 	Postcards int
 	// AdaptiveLabels has silent ports label more often.
 	AdaptiveLabels bool
+	// ProbeIdlePorts has hosts send packets over ports without traffic, to be labelled.
+	ProbeIdlePorts bool
 	// LabelWindow is the window of label coverage; 0: twice the labelling interval.
 	LabelWindow time.Duration
 	// Progress, if not nil, is called from time to time and at the end.
@@ -195,6 +199,13 @@ func (r *Running) controllerConfig() control.Config {
 	if interval > 0 && o.AdaptiveLabels {
 		t := coverage.DefaultTunerConfig(interval)
 		cfg.Ports.Tuner = &t
+	}
+	if interval > 0 && o.ProbeIdlePorts {
+		n := r.sim.session.Network
+		cfg.Ports.Probing = &portwatch.Probing{
+			Routes: n.Routes(), After: interval, Port: labels.ProbePort,
+			Prober: labels.NewProber(n, simhost.NewProbers(n, nil), labels.Channel{Seed: s.Seed}),
+		}
 	}
 	return cfg
 }
