@@ -89,6 +89,18 @@ func (r Rate) Interval() (low, high float64) {
 	return max(middle-half, 0), min(middle+half, 1)
 }
 
+// MissChance is the chance that fewer than the wanted share of n independent trials
+// succeed, each with probability p.
+func MissChance(n int, p, wanted float64) float64 {
+	missed := 1.0
+	term := math.Pow(p, float64(n)) // the chance of exactly i failures
+	for i := 0; float64(n-i) >= wanted*float64(n); i++ {
+		missed -= term
+		term *= float64(n-i) / float64(i+1) * (1 - p) / p
+	}
+	return max(missed, 0)
+}
+
 func (r Rate) String() string {
 	return fmt.Sprintf("%.4g %% (%d of %d)", 100*r.Share(), r.Hits, r.Of)
 }

@@ -80,3 +80,29 @@ func TestRateInterval(t *testing.T) {
 		}
 	}
 }
+
+// The chance of missing a share is that of drawn trials.
+func TestMissChanceAgreesWithDraws(t *testing.T) {
+	for _, tc := range []struct {
+		n         int
+		p, wanted float64
+	}{{20, 0.995, 0.99}, {200, 0.995, 0.99}, {100, 0.9, 0.95}, {50, 0.999, 0.99}, {10, 0.5, 0.7}} {
+		const draws = 20_000
+		rng, missed := Rand(4, uint64(tc.n)), 0
+		for range draws {
+			hits := 0
+			for range tc.n {
+				if rng.Float64() < tc.p {
+					hits++
+				}
+			}
+			if (Rate{Hits: hits, Of: tc.n}).Share() < tc.wanted {
+				missed++
+			}
+		}
+		got, want := MissChance(tc.n, tc.p, tc.wanted), float64(missed)/draws
+		if math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/draws)+1e-4 {
+			t.Errorf("MissChance(%d, %v, %v) = %v; want %v, as drawn", tc.n, tc.p, tc.wanted, got, want)
+		}
+	}
+}

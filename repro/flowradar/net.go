@@ -144,4 +144,15 @@ func withoutHiddenFlows(expected, most int) (sketch.Geometry, error) {
 	return g, err
 }
 
+// hiddenShare is the share of flowsets that lack a flow because of their filter, with a
+// plan of flowset.Plan for a target.
+func hiddenShare(target float64) float64 { return (1 - target) / 10 }
+
+// missNote says how often a run of a number of flowsets misses 99 % by chance, where the
+// filter alone makes flowsets fail.
+func missNote(flowsets int, target float64) string {
+	return fmt.Sprintf("%d flowsets of which the filter spoils %s miss 99 %% by chance in %s of runs", flowsets,
+		percent(hiddenShare(target)), percent(claim.MissChance(flowsets, 1-hiddenShare(target), 0.99)))
+}
+
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.3g ms", d.Seconds()*1e3) }
