@@ -21,6 +21,7 @@ type Outcome struct {
 	Pass      bool          `json:"pass"`
 	Error     string        `json:"error,omitempty"` // why nothing was measured
 	Seconds   float64       `json:"seconds"`
+	CPU       float64       `json:"cpu_seconds"` // of all cores; says what a claim costs also on a busy machine
 	Notes     []string      `json:"notes,omitempty"`
 	Tables    []claim.Table `json:"tables,omitempty"`
 	Plots     []string      `json:"plots,omitempty"` // files written
@@ -31,7 +32,10 @@ type Outcome struct {
 func Run(ctx context.Context, e Entry, o claim.Options, out string) Outcome {
 	r := Outcome{ID: e.ID, Paper: e.Paper, Where: e.Where, Claim: e.Says, Published: e.Published}
 	start := time.Now()
-	result, err := e.Claim.Run(ctx, o)
+	var result claim.Result
+	var err error
+	spent := claim.CPU(func() { result, err = e.Claim.Run(ctx, o) })
+	r.CPU = spent.Round(time.Millisecond).Seconds()
 	r.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	r.Measured, r.Pass, r.Notes, r.Tables = result.Measured, result.Pass, result.Notes, result.Tables
 	if err == nil && out != "" {

@@ -156,7 +156,7 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 	if journal != nil {
 		defer journal.Close()
 	}
-	failed := 0
+	failed, cpu := 0, 0.0
 	for i, e := range entries {
 		name := fmt.Sprintf("%d of %d  %s", i+1, len(entries), e.ID)
 		r, known := repro.Outcome{}, false
@@ -180,7 +180,8 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 			}
 		}
 		if len(entries) > 1 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s  %.1f s%s\n", name, r.Verdict(), r.Seconds, ifKnown(known))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s  %.1f s, %.1f s of CPU%s\n", name, r.Verdict(), r.Seconds, r.CPU, ifKnown(known))
+			cpu += r.CPU
 		}
 		report.Claims = append(report.Claims, r)
 		if !r.Pass {
@@ -201,7 +202,7 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
-		fmt.Fprintf(cmd.ErrOrStderr(), "measured on %s\n", report.Machine)
+		fmt.Fprintf(cmd.ErrOrStderr(), "measured on %s, with %.0f s of CPU\n", report.Machine, cpu)
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d claims pass\n", len(entries)-failed, len(entries))
 	}
 	if err == nil && failed > 0 {

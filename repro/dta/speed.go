@@ -2,9 +2,12 @@ package dta
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/keywrite"
@@ -97,7 +100,8 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		fmt.Sprintf("%d random keys in %d MiB, all copies read; the best of 5 rounds, in CPU time of one core",
 			queries, memory>>20),
 		"the paper queries 4 GiB, with one CRC for each copy and one for the checksum; here one hash gives all",
-		"passes if N = 2 reaches the published rate of one core, one query after the other as in the paper, N = 4 is slower than N = 1, and a run of reports is written faster than it is queried; queries in batches are shown beside it",
+		"the rate of several cores is the sum of what each answers in its own CPU time while all query the same memory: it shows what cores cost each other, not what a busy machine leaves them",
+		"passes if N = 2 reaches the published rate of one core, one query after the other as in the paper, N = 4 is slower than N = 1, a run of reports is written faster than it is queried, and several cores have at least 0.75 of as many times the rate of one; queries in batches are shown beside it",
 	}}
 	if o.Broken() {
 		memory, queries = 1<<24, 1<<12
@@ -166,10 +170,54 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 			percent(hash.Seconds()/max(all.Seconds(), 1e-9)))
 	}
 	chart.Series = []plot.Series{{Name: "in batches", X: x, Y: many}, {Name: "one by one", X: x, Y: single}}
-	res.Pass = single[1] >= 7.1/4 && single[3] < single[0] && insert > single[1]
-	res.Measured = fmt.Sprintf("%.3g M/s a core (in batches %.3g), inserted at %.3g M/s", single[1], many[1], insert)
-	res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}
+	byCores := claim.Table{Title: "million queries a second with N = 2, one by one", Header: []string{"cores", "rate", "times one core's"}}
+	var alone, times float64
+	cores := min(runtime.GOMAXPROCS(0), 4)
+	if o.Broken() {
+		cores = 0
+	}
+	for n := 1; n <= cores; n++ {
+		rate, err := queriesByCores(t, keys, n)
+		if err != nil {
+			return res, err
+		}
+		if n == 1 {
+			alone = rate
+		}
+		times = rate / alone
+		byCores.Row(fmt.Sprint(n), fmt.Sprintf("%.3g", rate), fmt.Sprintf("%.2f", times))
+	}
+	res.Pass = single[1] >= 7.1/4 && single[3] < single[0] && insert > single[1] && times >= 0.75*float64(cores)
+	res.Measured = fmt.Sprintf("%.3g M/s a core (in batches %.3g), %.2f times that with %d cores; inserted at %.3g M/s", single[1], many[1], times, cores, insert)
+	res.Tables, res.Plots = []claim.Table{table, byCores}, []claim.Plot{{Chart: chart}}
 	return res, ctx.Err()
+}
+
+// queriesByCores returns how many million queries a second a number of cores answer at the
+// same time, one by one, with keys of 13 bytes and two copies: the best of three rounds.
+func queriesByCores(t *keywrite.Table, keys []byte, cores int) (best float64, err error) {
+	for range 3 {
+		rates, errs := make([]float64, cores), make([]error, cores)
+		var all sync.WaitGroup
+		for c := range cores {
+			all.Go(func() {
+				dst := make([]byte, 0, 64)
+				took := claim.Thread(func() {
+					for i := 0; i < len(keys) && errs[c] == nil; i += 13 {
+						_, errs[c] = t.Lookup(dst, keys[i:i+13], keywrite.Query{Copies: 2})
+					}
+				})
+				rates[c] = millions(len(keys)/13, took)
+			})
+		}
+		all.Wait()
+		sum := 0.0
+		for c := range cores {
+			sum, err = sum+rates[c], cmp.Or(err, errs[c])
+		}
+		best = max(best, sum)
+	}
+	return best, err
 }
 
 // searchReports returns the number of packed reports of 4 bytes before the one with

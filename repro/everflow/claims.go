@@ -14,6 +14,7 @@ func Claims() []claim.Claim {
 		failover,
 		inner,
 		dropKinds,
+		transient,
 		linkLatency,
 		faults,
 		storage,

@@ -25,6 +25,9 @@ var (
 	copiesOfProbes = claim.Mutation{
 		Name: "copies", Removes: "one probe of each pattern is injected in place of 40",
 	}
+	promptProbes = claim.Mutation{
+		Name: "prompt probes", Removes: "probes start 10 ms later",
+	}
 	roundTrip = claim.Mutation{
 		Name: "round trip", Removes: "the latency is taken from the clocks of both switches and not from a probe that returns",
 	}

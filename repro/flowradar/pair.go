@@ -25,7 +25,7 @@ var pair = claim.Claim{
 
 func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 	const n = 10_000
-	plan, err := flowset.Plan(n, 0.99, flowset.Single)
+	plan, err := flowset.Plan(n, 0.999, flowset.Single) // for its filter, which is not what is measured
 	if err != nil {
 		return claim.Result{}, err
 	}
@@ -35,6 +35,7 @@ func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	res := claim.Result{Notes: []string{
 		"success: both switches' flowsets decode to all flows; k_c is 3 for the verdict, which two tables together suit best",
+		"the filter hides a flow in one of 10,000 flowsets, since the claim is about cells",
 		"passes when 99 % or more of the pairs decode",
 	}}
 	t := claim.Table{Title: "10K flows at two neighbours", Header: []string{"k_c", "cells", "pairs decoded"}}
@@ -50,7 +51,7 @@ func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 			judged := curve.tables == 3 && cells == 8000
 			trials := o.Pick(200, 20) // for the curve
 			if judged {
-				trials = o.Pick(1000, 200)
+				trials = o.Pick(1000, 500)
 			}
 			if o.Broken() {
 				trials = 2

@@ -3,6 +3,7 @@ package intlabel
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/weft-telemetry/weft/repro/claim"
 )
@@ -47,7 +48,7 @@ var ratio = claim.Claim{
 var trafficRate = claim.Claim{
 	ID: "int-label-traffic-rate", Where: "section 6.2, figure 6",
 	Says:      "with more traffic coverage rises up to a turning point, the share of bandwidth that labels take falls, and both are higher with Base B than with Base A",
-	Published: "coverage rises, share falls, Base B above Base A",
+	Published: "coverage rises up to a turning point, share falls, Base B above Base A",
 	Mutations: []claim.Mutation{cumulative},
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		rates := []float64{1, 2, 3, 5, 7, 10} // Mb/s of each server
@@ -67,8 +68,10 @@ var trafficRate = claim.Claim{
 		for _, list := range [][]point{a, b} {
 			first, last := list[0], list[len(list)-1]
 			res.Pass = res.Pass && last.coverage() > first.coverage() && last.load.Share() < first.load.Share()
-			res.Measured += fmt.Sprintf("%s from %s (labels %s of bytes) to %s (%s); ", first.name,
-				percent(first.coverage()), percent(first.load.Share()), percent(last.coverage()), percent(last.load.Share()))
+			turn := turningPoint(list)
+			res.Pass = res.Pass && turn > 0 && turn < len(list)-1
+			res.Measured += fmt.Sprintf("%s from %s (labels %s of bytes) to %s (%s), turning at %v Mb/s; ", first.name,
+				percent(first.coverage()), percent(first.load.Share()), percent(last.coverage()), percent(last.load.Share()), list[turn].x)
 		}
 		above := 0
 		for i := range a {
@@ -78,7 +81,7 @@ var trafficRate = claim.Claim{
 		}
 		res.Measured += fmt.Sprintf("Base B above Base A at %d of %d rates", above, len(a))
 		res.Pass = res.Pass && above == len(a)
-		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run)")
+		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, each turns between them, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run); a curve's turning point, which the paper reads off the figure, is the point farthest above the line between its ends")
 		res.Tables = []claim.Table{table("by rate of a server", "Mb/s", points)}
 		share := chart("bandwidth of labels", "Mb/s of a server", "labels / all bytes", points,
 			func(p point) float64 { return p.load.Share() }, baseA, baseB)
@@ -89,6 +92,20 @@ var trafficRate = claim.Claim{
 		res.Plots = []claim.Plot{cover, share}
 		return res, nil
 	},
+}
+
+// turningPoint returns the point of a rising curve that is farthest above the line between
+// its ends, over the logarithm of x.
+func turningPoint(list []point) (at int) {
+	first, last, most := list[0], list[len(list)-1], 0.0
+	for i, p := range list {
+		share := math.Log(p.x/first.x) / math.Log(last.x/first.x)
+		line := first.coverage() + share*(last.coverage()-first.coverage())
+		if above := p.coverage() - line; above > most {
+			at, most = i, above
+		}
+	}
+	return at
 }
 
 var trade = claim.Claim{
