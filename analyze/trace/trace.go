@@ -174,12 +174,13 @@ func isVirtual(r *topo.Routes, a model.Addr) bool {
 
 // findLoop finds a device that the packet passed twice in one segment of its
 // path, with a smaller TTL. In a tunnel it may rightly pass again: from its mux
-// back into the rack, or as a probe on its round trip.
+// back into the rack, or as a probe on its round trip. Hosts forward nothing: what a
+// switch sees of a packet after it gave that to a host is a retransmission.
 func (t *Trace) findLoop() bool {
 	for i := range t.Hops {
 		for j := i - 1; j >= 0; j-- {
 			a, b := &t.Hops[j], &t.Hops[i]
-			if a.Switch == b.Switch && a.sameSegment(b) && a.TTL > b.TTL {
+			if a.Switch == b.Switch && a.sameSegment(b) && a.TTL > b.TTL && !t.goesToHost(a) {
 				t.Loop = [2]int{j, i}
 				return true
 			}
@@ -216,6 +217,12 @@ func (t *Trace) firstMissing() bool {
 	}
 	first := t.routes.ExpectedLastHops(t.Key.Src)
 	return len(first) > 0 && !slices.Contains(first, t.Hops[0].Switch)
+}
+
+// goesToHost reports whether a switch gave the packet to a host.
+func (t *Trace) goesToHost(h *Hop) bool {
+	to, ok := nextNode(t.routes.Fabric(), h)
+	return ok && t.routes.Fabric().Node(to).Role == topo.Host
 }
 
 // nextNode returns the node that a hop's out port leads to.

@@ -75,6 +75,25 @@ func TestOutPortsTell(t *testing.T) {
 	}
 }
 
+// TestRetransmissionIsNoLoop: a packet that left a loop with few hops to live, and its
+// retransmission, are two packets at the switch of their receiver. One that comes back from
+// a port to another switch loops.
+func TestRetransmissionIsNoLoop(t *testing.T) {
+	tor := fabric.Node(15).Ports[0].Peer
+	for out, want := range map[model.PortID]End{tor.Port: Arrived, 3: Looped} {
+		list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
+			for i, ttl := range []uint8{60, 42} {
+				m := seen(tor.Node, 15, ttl, 7, model.Time(i))
+				m.Out = out
+				a.AddMirror(model.Time(i), m)
+			}
+		})
+		if list[0].End != want {
+			t.Errorf("twice by port %d it %v; want %v", out, list[0].End, want)
+		}
+	}
+}
+
 // TestLoops: twice at a device is a loop only with a smaller TTL and in one
 // segment of the path.
 func TestLoops(t *testing.T) {
