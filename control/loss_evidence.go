@@ -91,7 +91,7 @@ func (c *Controller) recordLoss(e *loss.Event, s *flowwatch.Slot) {
 // addSegmentEvidence adds what a segment lacks as evidence.
 func (c *Controller) addSegmentEvidence(k *segmentLosses, s *flowwatch.Slot) {
 	e := incident.Evidence{
-		At: max(c.now, s.End()), From: model.Time(k.from * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+		At: max(c.now, s.End()), From: model.Time(k.from * int64(s.Length)), Until: model.Time((k.to + 1) * int64(s.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 		Location: k.From, Flows: k.flows, Scale: k.lost, LostPackets: k.lost, SentPackets: k.sent,
 		Text: fmt.Sprintf("%d of %s of %s lost after %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(k.From)),
 	}

@@ -523,6 +523,67 @@ func TestLoopLeadsToNoBlackholeOfOthers(t *testing.T) {
 	}
 }
 
+// TestLateAccountProlongsNothing: what a flow lost is known for certain when it ends, perhaps
+// long after the incident was closed. The incident gets the packets, and stays as long as it was.
+func TestLateAccountProlongsNothing(t *testing.T) {
+	c := newCorrelator(t)
+	loss := Evidence{
+		At: 30 * ms, From: 10 * ms, Until: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(1, 3),
+		Flows: []model.FlowKey{flow(1)}, LostPackets: 5, SentPackets: 100,
+	}
+	in := c.AddEvidence(loss)
+	c.CloseQuiet(model.Time(time.Second))
+	c.TakeChanged()
+	loss.At, loss.Until = 1200*ms, 40*ms
+	if late := c.AddEvidence(loss); late != in || len(c.TakeChanged()) != 1 {
+		t.Fatalf("a late account belongs to incident %d; want %d, changed", late.ID, in.ID)
+	}
+	if in.Last != 40*ms || in.LostPackets != 10 {
+		t.Errorf("until %v, %d packets lost; want 40ms and 10", in.Last, in.LostPackets)
+	}
+}
+
+// TestLossOnAnotherLink: a black hole drops what reaches its switch, and a loop's packets fill
+// the buffers of its nodes. A link elsewhere that loses packets is a fault of its own, even
+// if they have the same destination.
+func TestLossOnAnotherLink(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cause   anomaly.Cause
+		at      model.Port
+		nextHop model.NodeID
+		part    bool
+	}{
+		"of a black hole":              {anomaly.Blackhole, at(1, 3), 5, true},
+		"before a black hole":          {anomaly.Blackhole, at(7, 1), 1, true},
+		"to a black hole's next hop":   {anomaly.Blackhole, at(7, 1), 5, false},
+		"of a loop":                    {anomaly.Loop, at(5, 1), 9, true},
+		"before a loop":                {anomaly.Loop, at(7, 1), 1, true},
+		"apart from a loop":            {anomaly.Loop, at(7, 1), 8, false},
+		"apart from a black hole's":    {anomaly.Blackhole, at(7, 1), 8, false},
+		"at the next hop of the other": {anomaly.Blackhole, at(5, 1), 8, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fault := Evidence{
+				At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: tc.cause, Confirmed: true, Location: at(1, 0),
+				NextHop: 5, HasNextHop: true, Flows: []model.FlowKey{flow(1)},
+			}
+			loss := Evidence{
+				At: 30 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: tc.at,
+				NextHop: tc.nextHop, HasNextHop: true, Flows: []model.FlowKey{flow(1)},
+			}
+			for _, order := range [][]Evidence{{fault, loss}, {loss, fault}} {
+				c := newCorrelator(t)
+				for _, e := range order {
+					c.AddEvidence(e)
+				}
+				if n := len(c.OpenIncidents()); (n == 1) != tc.part {
+					t.Errorf("%v first: %d incidents; want part of it: %v", order[0].Cause, n, tc.part)
+				}
+			}
+		})
+	}
+}
+
 // TestLossesOfADeadlock: a watchdog discards what queues of the cycle hold. Packets that
 // another link loses meanwhile are another fault.
 func TestLossesOfADeadlock(t *testing.T) {

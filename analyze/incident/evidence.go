@@ -13,6 +13,9 @@ type Evidence struct {
 	// host is overloaded: no evidence counts as found before what it shows.
 	At   model.Time
 	From model.Time // when the fault it shows started
+	// Until is when what it shows was over, if its source dates that; 0: At. An account of
+	// losses that is made at the end of a long flow may be of much earlier.
+	Until model.Time
 	// Interval is how far apart readings of counters were; 0: the source dates what it
 	// shows. Nothing within an interval has an order, and the next evidence comes no
 	// sooner than after one.

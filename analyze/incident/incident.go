@@ -159,7 +159,11 @@ func (in *Incident) addEvidence(e *Evidence) {
 		in.LostPackets, in.SentPackets = in.LostPackets+e.LostPackets, in.SentPackets+e.SentPackets
 	}
 	if adopted || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
-		in.Last = max(in.Last, e.At) // background congestion continues after the fault has ended
+		last := e.At
+		if in.Closed && e.Until != 0 {
+			last = e.Until // what is reported late was not there until now
+		}
+		in.Last = max(in.Last, last) // background congestion continues after the fault has ended
 	}
 	e.anyNode(func(n model.NodeID) bool {
 		in.Nodes = insertSorted(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)

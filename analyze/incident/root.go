@@ -168,8 +168,8 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 			return r.hasNode(e.Location.Node) && (len(e.Flows) == 0 || r.leadsTo(e.Flows, false))
 		case e.Cause.Family() == anomaly.PacketLoss:
 			// Misrouted packets fill the buffers of its nodes, and are dropped there with
-			// others.
-			return r.leadsTo(e.Flows, true) || r.hasNode(e.Location.Node)
+			// others. A link between other nodes loses packets by itself.
+			return r.leadsTo(e.Flows, true) && (!e.HasNextHop || r.sharesNode(e)) || r.hasNode(e.Location.Node)
 		}
 		return r.sharesNode(e) || near && r.leadsTo(e.Flows, false)
 	case anomaly.Deadlock:
@@ -183,6 +183,9 @@ func leadsTo(fault *Evidence, r *root, e *Evidence, near bool) bool {
 			return found
 		}
 	case anomaly.Blackhole:
+		if e.Cause == anomaly.Loss && e.Confirmed && !r.hasNode(e.Location.Node) && !(e.HasNextHop && e.NextHop == fault.Location.Node) {
+			return false // it drops what reaches its switch, and nothing on other links
+		}
 		return near && (len(e.Flows) == 0 || r.leadsTo(e.Flows, true))
 	case anomaly.Incast:
 		return near && sameReceiver(e, fault.Receiver, fault.AtReceiver)
