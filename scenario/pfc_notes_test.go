@@ -86,6 +86,10 @@ func TestHeadroomTooSmall(t *testing.T) {
 	if r.LosslessDrops == 0 || r.Verdict != UnexpectedFault || !strings.Contains(notes, "packets of a lossless class were dropped (buffer full)") {
 		t.Errorf("%d drops of the lossless class, verdict %s, notes %q; want some, FAULT, and a note", r.LosslessDrops, r.Verdict, notes)
 	}
+	// The verdict names what happened, and nothing that did not.
+	if len(r.Faults) != 1 || !strings.HasPrefix(r.Faults[0], "a lossless class dropped ") {
+		t.Errorf("faults %q; want drops of the lossless class alone", r.Faults)
+	}
 	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
 	if strings.Contains(notes, "headroom") || r.LosslessDrops != 0 {
 		t.Errorf("computed headroom: notes %q, %d drops; want none", notes, r.LosslessDrops)

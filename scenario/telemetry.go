@@ -257,7 +257,7 @@ func (t *Telemetry) String() string {
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
 		text += fmt.Sprintf(", %d lost (%s)", t.Lost[why], why)
 	}
-	text += fmt.Sprintf("; %v in %s", t.Bytes, plural.Count(t.Datagrams, "datagram"))
+	text += fmt.Sprintf("; %s in %s", model.FormatBytes(t.Bytes), plural.Count(t.Datagrams, "datagram"))
 	for _, why := range slices.Sorted(maps.Keys(t.Refused)) {
 		text += fmt.Sprintf("; %s refused (%s)", plural.Count(t.Refused[why], "action"), why)
 	}

@@ -108,10 +108,10 @@ func (l *Load) add(n float64) {
 
 // String prints a line for people:
 //
-//	118 flows, 210.5MB, 12 groups, from +20µs to +9.9ms; hosts send 31.2% of their links (27.0% to 38.1%), receive …
+//	118 flows, 210 MB, 12 groups, from +20 µs to +9.9 ms; hosts send 31.2 % of their links (27 % to 38.1 %), receive …
 func (s Stats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %v", plural.Count(s.Flows, "flow"), s.Bytes)
+	fmt.Fprintf(&b, "%s, %s", plural.Count(s.Flows, "flow"), model.FormatBytes(s.Bytes))
 	if s.Open > 0 {
 		fmt.Fprintf(&b, " and %d without end", s.Open)
 	}
@@ -122,7 +122,7 @@ func (s Stats) String() string {
 		fmt.Fprintf(&b, ", %s", plural.Count(s.Computations, "computation"))
 	}
 	if s.Flows > 0 {
-		fmt.Fprintf(&b, ", from %v to %v", s.First, s.Last)
+		fmt.Fprintf(&b, ", from +%s to +%s", model.FormatDuration(time.Duration(s.First)), model.FormatDuration(time.Duration(s.Last)))
 	}
 	if s.Span > 0 && len(s.Hosts) > 0 {
 		fmt.Fprintf(&b, "; hosts send %s, receive %s",
@@ -140,5 +140,5 @@ func (s Stats) spread(share func(HostLoad) float64) string {
 		least, most, sum = min(least, v), max(most, v), sum+v
 	}
 	mean := sum / float64(len(s.Hosts))
-	return fmt.Sprintf("%.1f%% of their links (%.1f%% to %.1f%%)", 100*mean, 100*least, 100*most)
+	return fmt.Sprintf("%s of their links (%s to %s)", model.FormatShare(mean), model.FormatShare(least), model.FormatShare(most))
 }

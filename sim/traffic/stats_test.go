@@ -32,8 +32,8 @@ func TestSummarize(t *testing.T) {
 	if got := Summarize(flows, hosts, 0).Span; got != 1001 {
 		t.Errorf("Summarize without a span takes %v; want 1.001µs", got)
 	}
-	text := "5 flows, 550B and 3 without end, 2 groups, from +100ns to +1.101µs; " +
-		"hosts send 25.0% of their links (0.0% to 50.0%), receive 20.8% of their links (0.0% to 50.0%)"
+	text := "5 flows, 550 B and 3 without end, 2 groups, from +100 ns to +1.1 µs; " +
+		"hosts send 25 % of their links (0 % to 50 %), receive 20.8 % of their links (0 % to 50 %)"
 	if got.String() != text {
 		t.Errorf("String() = %s; want %s", got, text)
 	}
@@ -41,8 +41,8 @@ func TestSummarize(t *testing.T) {
 
 func TestSummarizeWithoutASpan(t *testing.T) {
 	for want, flows := range map[string][]Flow{
-		"0 flows, 0B":                     nil,
-		"1 flow, 500B, from +7ns to +7ns": {{Src: 0, Dst: 1, Start: 7, Bytes: 500}},
+		"0 flows, 0 B":                       nil,
+		"1 flow, 500 B, from +7 ns to +7 ns": {{Src: 0, Dst: 1, Start: 7, Bytes: 500}},
 	} {
 		if got := Summarize(flows, hostsOf(2), 0).String(); got != want {
 			t.Errorf("String() = %q; want %q", got, want)
