@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,8 +16,11 @@ import (
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
-// sumRows is the number of rows of the store that BenchmarkFlowSums queries.
-var sumRows = flag.Int("sumrows", 200_000, "flow rows of BenchmarkFlowSums")
+// sumRows and sumStore are about the store that BenchmarkFlowSums queries.
+var (
+	sumRows  = flag.Int("sumrows", 200_000, "flow rows of BenchmarkFlowSums")
+	sumStore = flag.String("sumstore", "", "keep the store of BenchmarkFlowSums in this file; one that exists is queried as it is")
+)
 
 // BenchmarkRecentFlowSums lists the flows of the last minutes, of which memory has the
 // sums by second: 320 flows in slots of 10 ms, as weft bench serve has them.
@@ -63,7 +67,13 @@ func BenchmarkFlowSums(b *testing.B) {
 	}
 	cfg := embedded.DefaultConfig()
 	cfg.CacheSize, cfg.QueryTime = 0, time.Minute // a busy machine is slow, not wrong
-	s := open(b, filepath.Join(b.TempDir(), "weft.duckdb"), cfg)
+	path := *sumStore
+	if path == "" {
+		path = filepath.Join(b.TempDir(), "weft.duckdb")
+	}
+	_, err := os.Stat(path)
+	stored := err == nil
+	s := open(b, path, cfg)
 	defer mustClose(b, s)
 	lost := map[model.FlowKey]uint64{}
 	for n := range slots {
@@ -81,10 +91,14 @@ func BenchmarkFlowSums(b *testing.B) {
 				lost[key(f)] += packets
 			}
 		}
-		mustAppend(b, s, batch)
+		if !stored {
+			mustAppend(b, s, batch)
+		}
 	}
-	if _, err := s.Maintain(context.Background(), base); err != nil {
-		b.Fatal(err)
+	if !stored {
+		if _, err := s.Maintain(context.Background(), base); err != nil {
+			b.Fatal(err)
+		}
 	}
 	most := slices.Sorted(maps.Values(lost))
 	slices.Reverse(most)
