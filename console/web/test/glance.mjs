@@ -110,6 +110,24 @@ for (const part of ['.axis', '.scale']) {
 }
 check('ports');
 
+// A colour of the heat map means the same whatever else is on it: a quiet fabric looks quiet.
+const colourBeside = async (other) => {
+  const fill = (r) => r.fetch().then(async (a) => {
+    const map = await a.json();
+    return r.fulfill({ json: { ...map, max: other, values: map.values.map((row, j) => row.map((_, i) => (i + j ? other : 4000))) } });
+  });
+  await page.route('**/ports/heatmap?*', fill);
+  await page.goto(base + `#/ports?last=1h&metric=queue_bytes&beside=${other}`);
+  await page.reload();
+  await page.locator('.heat canvas').waitFor();
+  const svg = (await saved(page.locator('main'), 'SVG')).toString();
+  await page.unroute('**/ports/heatmap?*', fill);
+  return svg.match(/<rect [^>]*fill="([^"]*)"/)[1];
+};
+const [quiet, busy] = [await colourBeside(0), await colourBeside(2_000_000)];
+assert.equal(quiet, busy, 'the colour of 4 kB on a quiet and on a busy heat map');
+check('heat map');
+
 // One Esc closes the search, whatever is typed.
 await page.keyboard.press('/');
 await page.getByRole('combobox', { name: 'Search' }).fill('tor2');

@@ -30,6 +30,8 @@ try {
     await page.locator('header').getByText('no data', { exact: true }).first().waitFor();
     assert.equal(await page.getByText('live', { exact: true }).count(), 0, `${view} says that there is live data`);
   }
+  await page.goto(base + '#/lab'); // nothing is asked for that a service does not have
+  await page.getByText('Fault injection works in the demo only').waitFor();
   assert.deepEqual(errors, [], 'errors in the console');
 } finally {
   await browser.close();
