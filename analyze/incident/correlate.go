@@ -111,7 +111,7 @@ func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
 	for _, in := range c.open {
 		if c.isAbout(in, e) {
 			list = append(list, in)
-			if match == nil || explains(in, match) {
+			if match == nil || in.pauses(e) || !match.pauses(e) && explains(in, match) {
 				match = in
 			}
 		}
@@ -151,6 +151,12 @@ func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
 // explains reports whether the cause of a explains more than that of b.
 func explains(a, b *Incident) bool {
 	return a.Confirmed && !b.Confirmed || a.Confirmed == b.Confirmed && a.Cause > b.Cause
+}
+
+// pauses reports whether e shows a port that the host of an incident pauses: whatever else
+// pauses reach, that port stays paused for as long as the host pauses it.
+func (in *Incident) pauses(e *Evidence) bool {
+	return (in.Cause == anomaly.Storm || in.Cause == anomaly.SlowReceiver) && e.Cause == anomaly.Stall && e.HasNextHop && e.NextHop == in.Location.Node
 }
 
 // MaxRemembered is how many closed incidents late evidence may join.

@@ -386,6 +386,11 @@ func TestTwoRootsStayApart(t *testing.T) {
 		t.Errorf("a stall that both may lead to belongs to %v; want the loop", got.Cause)
 	}
 	if got := c.AddEvidence(Evidence{
+		At: 34 * ms, From: 24 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: at(21, 4), NextHop: 14, HasNextHop: true,
+	}); got != storm || storm.Last != 34*ms {
+		t.Errorf("a stall at the port that the host pauses belongs to %v; want the storm, which continues", got.Cause)
+	}
+	if got := c.AddEvidence(Evidence{
 		At: 33 * ms, From: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
 		Location: at(25, 1), Flows: []model.FlowKey{toward(3, 7)},
 	}); got != loop {
