@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/proof"
@@ -84,49 +85,74 @@ func (f *proveFlags) run(a *app, cmd *cobra.Command, id string) error {
 			return err
 		}
 	}
-	c, err := f.caseOf(cmd.Context(), t, id, settings)
+	top, err := t.Topology(cmd.Context())
+	if err != nil {
+		return t.explain(err)
+	}
+	fabric, err := served.Fabric(&top)
 	if err != nil {
 		return err
 	}
+	if settings != nil {
+		served.Configure(fabric, settings)
+	}
+	ids := []string{id}
+	if id[0] != 'd' {
+		incident, err := t.Incident(cmd.Context(), id)
+		if err != nil {
+			return t.explain(err)
+		}
+		if proof.OfDelivery(&incident.Incident) {
+			return f.proveDelivery(a, cmd, t, &proof.DeliveryCase{Fabric: fabric, DefaultSettings: settings == nil, Incident: &incident})
+		}
+		ids = incident.Diagnoses
+	}
+	c, err := f.caseOf(cmd.Context(), t, ids)
+	if err != nil {
+		return err
+	}
+	c.Fabric, c.DefaultSettings = fabric, settings == nil
 	r, err := proof.Prove(cmd.Context(), c)
 	if err != nil {
 		return err
 	}
-	if err := f.write(r); err != nil {
+	return f.answer(a, cmd, r.Verdict, r, r.Files(), printProof(r))
+}
+
+// proveDelivery tests a verdict about packets that do not arrive, or not by the intended way.
+func (f *proveFlags) proveDelivery(a *app, cmd *cobra.Command, t *target, c *proof.DeliveryCase) (err error) {
+	if c.Flows, err = proof.ReadFlows(cmd.Context(), t, c.Incident); err != nil {
+		return t.explain(err)
+	}
+	c.Named = proof.PlacesOf(c.Incident)
+	r, err := proof.ProveDelivery(cmd.Context(), c)
+	if err != nil {
+		return err
+	}
+	return f.answer(a, cmd, r.Verdict, r, r.Files(), printDelivery(r))
+}
+
+// answer writes the scenarios of all trials and prints a proof.
+func (f *proveFlags) answer(a *app, cmd *cobra.Command, v proof.Verdict, r any, files map[string]string, print func(io.Writer) error) error {
+	if err := f.write(files); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
+	var err error
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), r)
 	} else {
-		err = printProof(cmd.OutOrStdout(), r)
+		err = print(cmd.OutOrStdout())
 	}
-	if err == nil && (r.Verdict == proof.Refuted || r.Verdict == proof.NotShown) {
+	if err == nil && (v == proof.Refuted || v == proof.NotShown) {
 		err = errMissed
 	}
 	return err
 }
 
-// caseOf collects the records of an incident, or of one diagnosis.
-func (f *proveFlags) caseOf(ctx context.Context, t *target, id string, settings *scenario.Scenario) (*proof.Case, error) {
-	top, err := t.Topology(ctx)
-	if err != nil {
-		return nil, t.explain(err)
-	}
-	c := &proof.Case{DefaultSettings: settings == nil, Watchdog: f.watchdog}
-	if c.Fabric, err = served.Fabric(&top); err != nil {
-		return nil, err
-	}
-	if settings != nil {
-		served.Configure(c.Fabric, settings)
-	}
-	ids := []string{id}
-	if id[0] != 'd' {
-		incident, err := t.Incident(ctx, id)
-		if err != nil {
-			return nil, t.explain(err)
-		}
-		ids = incident.Diagnoses
-	}
+// caseOf reads diagnoses, and chooses one.
+func (f *proveFlags) caseOf(ctx context.Context, t *target, ids []string) (*proof.Case, error) {
+	c := &proof.Case{Watchdog: f.watchdog}
+	var err error
 	var list []api.DiagnosisDetail
 	for _, d := range ids {
 		detail, err := t.Diagnosis(ctx, d)
@@ -143,43 +169,65 @@ func (f *proveFlags) caseOf(ctx context.Context, t *target, id string, settings 
 }
 
 // write writes the scenarios of all trials.
-func (f *proveFlags) write(r *proof.Result) error {
+func (f *proveFlags) write(files map[string]string) error {
 	if f.out == "" {
 		return nil
 	}
 	if err := os.MkdirAll(f.out, 0o777); err != nil {
 		return err
 	}
-	for _, p := range r.Trials() {
-		if err := os.WriteFile(filepath.Join(f.out, p.Name+".yaml"), []byte(p.Scenario), 0o666); err != nil {
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(f.out, name), []byte(text), 0o666); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printProof(w io.Writer, r *proof.Result) error {
-	fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Text)
-	so := ""
-	if r.InFlight {
-		so = " so far"
-	}
-	fmt.Fprintf(w, "victim: %s, late by %v%s; rebuilt with an error of %.0f %% after %d simulations, senders at %.2f times their mean rate\n\n",
-		endpoints(r.Victim), time.Duration(r.LateNs), so, 100*r.Error, r.Runs, r.Speed)
-	var tb table
-	tb.row("RUN", "LATE", "GAIN", "TIMES IDEAL", "PORTS PAUSED", "WHAT")
-	for i, p := range r.Trials() {
-		gain := "-"
-		if i > 0 {
-			gain = fmt.Sprintf("%.0f %%", 100*p.Gain)
+func printProof(r *proof.Result) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		so := ""
+		if r.InFlight {
+			so = " so far"
 		}
-		tb.row(p.Name, time.Duration(p.LateNs).Round(10*time.Nanosecond).String(), gain, fmt.Sprintf("%.2f", p.Slowdown),
-			time.Duration(p.PausedNs).Round(time.Microsecond).String(), p.What)
+		fmt.Fprintf(w, "%s: %s\nvictim: %s, late by %v%s; rebuilt with an error of %.0f %% after %d simulations, senders at %.2f times their mean rate\n\n",
+			r.Verdict, r.Text, endpoints(r.Victim), time.Duration(r.LateNs), so, 100*r.Error, r.Runs, r.Speed)
+		var tb table
+		tb.row("RUN", "LATE", "GAIN", "TIMES IDEAL", "PORTS PAUSED", "WHAT")
+		for i, p := range r.Trials() {
+			tb.row(p.Name, time.Duration(p.LateNs).Round(10*time.Nanosecond).String(), gainOf(i, p.Gain), fmt.Sprintf("%.2f", p.Slowdown),
+				time.Duration(p.PausedNs).Round(time.Microsecond).String(), p.What)
+		}
+		return printTrials(w, &tb, r.Notes)
 	}
+}
+
+func printDelivery(r *proof.DeliveryResult) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		fmt.Fprintf(w, "%s: %s\nvictims: %s; rebuilt counts deviate by %.1f %%, after %d simulations\n\n",
+			r.Verdict, r.Text, plural.Count(r.Victims, "flow"), 100*r.Error, r.Runs)
+		var tb table
+		tb.row("RUN", "HARMED", "GAIN", "OTHERS HARMED", "WHAT")
+		for i, p := range r.Trials() {
+			tb.row(p.Name, fmt.Sprintf("%.3g %%", 100*p.Harm), gainOf(i, p.Gain), fmt.Sprintf("%.3g %%", 100*p.Others), p.What)
+		}
+		return printTrials(w, &tb, r.Notes)
+	}
+}
+
+// gainOf is the gain of the trial with a number; the first is what was recorded.
+func gainOf(trial int, gain float64) string {
+	if trial == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*gain)
+}
+
+func printTrials(w io.Writer, tb *table, notes []string) error {
 	if err := tb.print(w); err != nil {
 		return err
 	}
-	for _, n := range r.Notes {
+	for _, n := range notes {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
 	return nil

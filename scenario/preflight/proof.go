@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/bits"
@@ -13,7 +12,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/topo/file"
 )
 
 // Proof is a scenario that shows what a finding is about, and what its simulation
@@ -134,15 +132,11 @@ func (c *checker) scenarioText(t *trial, form int, name string) (string, error) 
 	if t.finish {
 		b.WriteString("stop-when-finished: on\n")
 	}
-	var topology bytes.Buffer
-	if err := file.Write(&topology, file.YAML, c.s.Topology); err != nil {
+	topology, err := scenario.TopologySection(c.s.Topology)
+	if err != nil {
 		return "", err
 	}
-	b.WriteString("topology:\n")
-	for line := range strings.Lines(topology.String()) {
-		b.WriteString("  " + line)
-	}
-	b.WriteString(c.s.FabricSection())
+	b.WriteString(topology + c.s.FabricSection())
 	if !t.finish {
 		b.WriteString("output: {deadlock-after: 500us}\n")
 	}

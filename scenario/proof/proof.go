@@ -361,11 +361,14 @@ func (p *prover) describe(c Culprits) string {
 	return strings.Join(names, ", ")
 }
 
+// noSettings is a note of proofs in a fabric whose settings are not known.
+const noSettings = "buffers and thresholds of the switches are not known: Weft's defaults are used; --fabric names a file with yours"
+
 // notes says what the rebuilt run does not have.
 func (p *prover) notes() []string {
 	notes := []string{}
 	if p.c.DefaultSettings {
-		notes = append(notes, "buffers and thresholds of the switches are not known: Weft's defaults are used; --fabric names a file with yours")
+		notes = append(notes, noSettings)
 	}
 	if n := p.c.Diagnosis.Account.Timeline.OmittedSenders; n > 0 {
 		notes = append(notes, fmt.Sprintf("%s in these queues are not in the record", plural.Count(n, "smaller flow")))
@@ -439,4 +442,13 @@ func (r *Result) Trials() []Trial {
 		list = append(list, *r.Together)
 	}
 	return append(list, r.Remedies...)
+}
+
+// Files returns the scenarios of all runs by the names of their files.
+func (r *Result) Files() map[string]string {
+	files := map[string]string{}
+	for _, t := range r.Trials() {
+		files[t.Name+".yaml"] = t.Scenario
+	}
+	return files
 }

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -13,7 +12,6 @@ import (
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
@@ -140,17 +138,13 @@ func (p *prover) scenarioText(x setup) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Rebuilt from the records of a diagnosis. Run it with weft run.\nname: %s\nabout: >\n  %s\nseed: 1\nduration: %v\n",
 		x.name, x.about, p.duration)
-	var topology bytes.Buffer
 	doc := *p.c.Fabric.Topology
 	doc.Seed += x.rehash
-	if err := file.Write(&topology, file.YAML, &doc); err != nil {
+	topology, err := scenario.TopologySection(&doc)
+	if err != nil {
 		return "", err
 	}
-	b.WriteString("topology:\n")
-	for line := range strings.Lines(topology.String()) {
-		b.WriteString("  " + line)
-	}
-	b.WriteString(p.settings(x.remedy))
+	b.WriteString(topology + p.settings(x.remedy))
 	var routes []string
 	b.WriteString("traffic:\n")
 	b.WriteString("  - kind: flows\n    name: " + victimGroup + "\n    list:\n")
