@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/control/handling"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
@@ -35,13 +36,40 @@ type ProofTrial struct {
 	What     string  `json:"what" doc:"What was changed"`
 	LateNs   int64   `json:"late_ns" doc:"How late the packet is"`
 	Slowdown float64 `json:"slowdown" doc:"Its time as a multiple of that in an idle fabric"`
-	Gain     float64 `json:"gain" doc:"Share of the rebuilt lateness that is gone"`
+	// Harm is for packets that do not arrive, which are not late.
+	Harm *float64 `json:"harm,omitempty" doc:"Share of the victims' packets that do not arrive, or not by an intended way; absent where a late packet is tested"`
+	Gain float64  `json:"gain" doc:"Share of the rebuilt lateness, or harm, that is gone"`
 }
 
-// VerdictProver tests verdicts. ProveVerdict tests one of an incident's diagnoses and
-// calls progress after every simulation; it ends soon after ctx.
+// ProofCase is an incident and its records.
+type ProofCase struct {
+	Topology  *Topology
+	Incident  *IncidentDetail
+	Diagnoses []DiagnosisDetail
+	Flows     FlowRecords
+}
+
+// FlowRecords has flow records. A client has them, too.
+type FlowRecords interface {
+	Flows(ctx context.Context, q FlowsQuery) (FlowPage, error)
+	Flow(ctx context.Context, key model.FlowKey, r Range) (FlowDetail, error)
+}
+
+// ownRecords are those of a server.
+type ownRecords struct{ s *Server }
+
+func (r ownRecords) Flows(ctx context.Context, q FlowsQuery) (FlowPage, error) {
+	return r.s.listFlows(ctx, &q)
+}
+
+func (r ownRecords) Flow(ctx context.Context, key model.FlowKey, in Range) (FlowDetail, error) {
+	return r.s.getFlow(ctx, &flowInput{Range: in, Key: key.String()})
+}
+
+// VerdictProver tests verdicts. ProveVerdict tests that of an incident, or of one of its
+// diagnoses, and calls progress after every simulation; it ends soon after ctx.
 type VerdictProver interface {
-	ProveVerdict(ctx context.Context, t *Topology, diagnoses []DiagnosisDetail, progress func(runs int)) (Proof, error)
+	ProveVerdict(ctx context.Context, c *ProofCase, progress func(runs int)) (Proof, error)
 }
 
 const (
@@ -167,21 +195,21 @@ func (s *Server) startProof(ctx context.Context, d *IncidentDetail) (Proof, erro
 	}
 	go func() {
 		defer s.handlers.end()
-		s.prove(d.ID, p, list)
+		s.prove(d, p, list)
 	}()
 	return p, nil
 }
 
 // prove makes a proof and stores its result, unless the controller stops.
-func (s *Server) prove(incident string, p Proof, list []DiagnosisDetail) {
+func (s *Server) prove(d *IncidentDetail, p Proof, list []DiagnosisDetail) {
 	ctx, stop := context.WithTimeout(s.ended, maxProofTime)
 	defer stop()
-	result, err := s.proveVerdict(ctx, list)
+	result, err := s.proveVerdict(ctx, d, list)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no result within %v; weft prove has no limit", maxProofTime)
 	}
 	if err != nil {
-		result = Proof{Outcome: "failed", Text: err.Error(), Runs: s.proofs.newest(incident).Runs, Trials: []ProofTrial{}, Notes: []string{}}
+		result = Proof{Outcome: "failed", Text: err.Error(), Runs: s.proofs.newest(d.ID).Runs, Trials: []ProofTrial{}, Notes: []string{}}
 	}
 	end := s.deps.Live.Clock().Now.UTC()
 	result.State, result.Who, result.Begin, result.End = "done", p.Who, p.Begin, &end
@@ -193,23 +221,24 @@ func (s *Server) prove(incident string, p Proof, list []DiagnosisDetail) {
 	defer done()
 	text := result.Outcome + ": " + result.Text
 	_, err = s.actOnIncident(store, record.IncidentAction{
-		Time: end, Incident: incident, Kind: handling.Prove, Who: p.Who, Text: strings.ToValidUTF8(text[:min(len(text), handling.MaxText)], ""),
+		Time: end, Incident: d.ID, Kind: handling.Prove, Who: p.Who, Text: strings.ToValidUTF8(text[:min(len(text), handling.MaxText)], ""),
 	})
 	if err != nil {
-		s.log.Error("the result of a proof was not stored", "incident", incident, "result", text, "err", err)
+		s.log.Error("the result of a proof was not stored", "incident", d.ID, "result", text, "err", err)
 	}
 }
 
 // proveVerdict is ProveVerdict, with a panic as an error: records come from outside, and
 // what they make a simulation do ends no service.
-func (s *Server) proveVerdict(ctx context.Context, list []DiagnosisDetail) (p Proof, err error) {
+func (s *Server) proveVerdict(ctx context.Context, d *IncidentDetail, list []DiagnosisDetail) (p Proof, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.log.Error("a proof panicked", "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the simulation panicked: %v; the log has the stack", r)
 		}
 	}()
-	return s.deps.VerdictProver.ProveVerdict(ctx, newTopology(s.deps.Live.Fabric()), list, s.proofs.progress)
+	c := &ProofCase{Topology: newTopology(s.deps.Live.Fabric()), Incident: d, Diagnoses: list, Flows: ownRecords{s}}
+	return s.deps.VerdictProver.ProveVerdict(ctx, c, s.proofs.progress)
 }
 
 // proofOdds is by how much a proof changes the odds that a verdict is right. Of right

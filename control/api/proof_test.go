@@ -16,7 +16,7 @@ type fakeVerdictProver struct {
 	outcome string
 }
 
-func (f *fakeVerdictProver) ProveVerdict(ctx context.Context, _ *Topology, _ []DiagnosisDetail, progress func(int)) (Proof, error) {
+func (f *fakeVerdictProver) ProveVerdict(ctx context.Context, _ *ProofCase, progress func(int)) (Proof, error) {
 	progress(3)
 	if f.answers != nil {
 		f.started <- struct{}{}

@@ -16,7 +16,7 @@ import (
 )
 
 // Claims lists them.
-func Claims() []claim.Claim { return []claim.Claim{verdicts} }
+func Claims() []claim.Claim { return []claim.Claim{verdicts, deliveredVerdicts} }
 
 // Mechanisms that a laboratory can remove.
 var (

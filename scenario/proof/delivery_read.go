@@ -8,12 +8,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Flows has the flow records of a controller. *client.Client is one.
-type Flows interface {
-	Flows(ctx context.Context, q api.FlowsQuery) (api.FlowPage, error)
-	Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.FlowDetail, error)
-}
-
 const (
 	maxVictims = 32 // flows of an incident that are read
 	maxOthers  = 32 // that pass its place
@@ -24,7 +18,7 @@ const (
 
 // ReadFlows asks for the flow records of an incident about packets that do not arrive: its
 // victims, and the largest of the others that pass its places, from some time before.
-func ReadFlows(ctx context.Context, records Flows, in *api.IncidentDetail) (list []api.FlowDetail, err error) {
+func ReadFlows(ctx context.Context, records api.FlowRecords, in *api.IncidentDetail) (list []api.FlowDetail, err error) {
 	end := in.Updated
 	if in.End != nil {
 		end = *in.End

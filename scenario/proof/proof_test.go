@@ -1,16 +1,13 @@
 package proof
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -130,45 +127,5 @@ func TestAbsurdRecords(t *testing.T) {
 		if _, err := Prove(t.Context(), c); err != nil {
 			t.Logf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestProver makes a proof for a controller, says how far it is, and stops when it is told.
-func TestProver(t *testing.T) {
-	c := storm(t)
-	top := api.Topology{Name: "storm"}
-	f := c.Fabric.Topology.Fabric
-	for i := range f.Nodes() {
-		n := &f.Nodes()[i]
-		top.Nodes = append(top.Nodes, api.Node{Name: n.Name, Role: n.Role.String(), IPv4: n.IPv4.String(), IPv6: n.IPv6.String()})
-	}
-	end := func(p model.Port) api.PortRef {
-		return api.PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Interface: f.Port(p).Name}
-	}
-	for _, l := range f.Links() {
-		top.Links = append(top.Links, api.Link{A: end(l.A), B: end(l.B), RateBps: int64(l.Rate), DelayNs: int64(l.Delay)})
-	}
-	last := 0
-	p := &Prover{Settings: c.Fabric}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	got, err := p.ProveVerdict(ctx, &top, []api.DiagnosisDetail{*c.Diagnosis}, func(runs int) {
-		if runs != last+1 {
-			t.Errorf("progress %d after %d", runs, last)
-		}
-		last = runs
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Outcome == "" || got.Runs != last || got.Diagnosis != c.Diagnosis.ID || len(got.Trials) < 3 || got.Trials[0].Name != "rebuilt" || got.Text == "" {
-		t.Errorf("proof %+v; want an outcome after %d simulations, and the trials", got, last)
-	}
-	_, err = p.ProveVerdict(ctx, &top, []api.DiagnosisDetail{*c.Diagnosis}, func(int) { stop() })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a proof that is cancelled after its first simulation: %v; want that", err)
-	}
-	if _, err := p.ProveVerdict(t.Context(), &top, nil, func(int) {}); !IsMissing(err) {
-		t.Errorf("an incident without a diagnosis: %v; want what is missing", err)
 	}
 }

@@ -15,15 +15,23 @@ type Prover struct {
 }
 
 // ProveVerdict is part of api.VerdictProver.
-func (p *Prover) ProveVerdict(ctx context.Context, t *api.Topology, diagnoses []api.DiagnosisDetail, progress func(runs int)) (out api.Proof, err error) {
-	c := &Case{DefaultSettings: p.Settings == nil || !p.Settings.HasSettings(), Progress: progress, Cores: 1}
-	if c.Fabric, err = served.Fabric(t); err != nil {
-		return out, err
+func (p *Prover) ProveVerdict(ctx context.Context, c *api.ProofCase, progress func(runs int)) (api.Proof, error) {
+	fabric, err := served.Fabric(c.Topology)
+	if err != nil {
+		return api.Proof{}, err
 	}
 	if p.Settings != nil {
-		served.Configure(c.Fabric, p.Settings)
+		served.Configure(fabric, p.Settings)
 	}
-	if c.Diagnosis, err = Choose(diagnoses); err != nil {
+	noSettings := p.Settings == nil || !p.Settings.HasSettings()
+	if OfDelivery(&c.Incident.Incident) {
+		return proveDelivery(ctx, c, &DeliveryCase{Fabric: fabric, DefaultSettings: noSettings, Progress: progress, Cores: 1})
+	}
+	return proveLateness(ctx, c, &Case{Fabric: fabric, DefaultSettings: noSettings, Progress: progress, Cores: 1})
+}
+
+func proveLateness(ctx context.Context, from *api.ProofCase, c *Case) (out api.Proof, err error) {
+	if c.Diagnosis, err = Choose(from.Diagnoses); err != nil {
 		return out, err
 	}
 	c.Named = NamedBy(c.Diagnosis)
@@ -34,6 +42,22 @@ func (p *Prover) ProveVerdict(ctx context.Context, t *api.Topology, diagnoses []
 	out = api.Proof{Outcome: string(r.Verdict), Text: r.Text, Runs: r.Runs, Diagnosis: c.Diagnosis.ID, Trials: []api.ProofTrial{}, Notes: r.Notes}
 	for _, x := range r.Trials() {
 		out.Trials = append(out.Trials, api.ProofTrial{Name: x.Name, What: x.What, LateNs: x.LateNs, Slowdown: x.Slowdown, Gain: x.Gain})
+	}
+	return out, nil
+}
+
+func proveDelivery(ctx context.Context, from *api.ProofCase, c *DeliveryCase) (out api.Proof, err error) {
+	c.Incident, c.Named = from.Incident, PlacesOf(from.Incident)
+	if c.Flows, err = ReadFlows(ctx, from.Flows, c.Incident); err != nil {
+		return out, err
+	}
+	r, err := ProveDelivery(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	out = api.Proof{Outcome: string(r.Verdict), Text: r.Text, Runs: r.Runs, Trials: []api.ProofTrial{}, Notes: r.Notes}
+	for _, x := range r.Trials() {
+		out.Trials = append(out.Trials, api.ProofTrial{Name: x.Name, What: x.What, Harm: &x.Harm, Gain: x.Gain})
 	}
 	return out, nil
 }

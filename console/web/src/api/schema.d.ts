@@ -3034,9 +3034,14 @@ export interface components {
         ProofTrial: {
             /**
              * Format: double
-             * @description Share of the rebuilt lateness that is gone
+             * @description Share of the rebuilt lateness, or harm, that is gone
              */
             gain: number;
+            /**
+             * Format: double
+             * @description Share of the victims' packets that do not arrive, or not by an intended way; absent where a late packet is tested
+             */
+            harm?: number;
             /**
              * Format: int64
              * @description How late the packet is
