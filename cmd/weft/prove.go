@@ -41,6 +41,10 @@ and refuted if less than half of the delay that it explains is gone. Buffers and
 thresholds of switches are in no record: --fabric names a scenario with them. INCIDENT
 may be a diagnosis, as d3.
 
+Incidents about packets that do not arrive (loops, black holes, wrong routes, dead links,
+losses) are rebuilt from what each switch counted of each flow, and the places that the
+verdict names are mended, another in a control, and taken out of service.
+
 What an operator could do is simulated, too, and the table says what the packet gains:
 flows at a quarter of their rate, other ECMP hashes, the port to a host down, a PFC
 watchdog, the intended routes, more headroom.
