@@ -123,7 +123,7 @@ func (f *proveFlags) run(a *app, cmd *cobra.Command, id string) error {
 	return f.answer(a, cmd, r.Verdict, r, r.Files(), printProof(r))
 }
 
-// proveDelivery tests a verdict about packets that do not arrive, or not by the intended way.
+// proveDelivery tests a verdict about packets that do not arrive, or not by the intended route.
 func (f *proveFlags) proveDelivery(a *app, cmd *cobra.Command, t *target, c *proof.DeliveryCase) (err error) {
 	if c.Flows, err = proof.ReadFlows(cmd.Context(), t, c.Incident); err != nil {
 		return t.explain(err)

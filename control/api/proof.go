@@ -37,7 +37,7 @@ type ProofTrial struct {
 	LateNs   int64   `json:"late_ns" doc:"How late the packet is"`
 	Slowdown float64 `json:"slowdown" doc:"Its time as a multiple of that in an idle fabric"`
 	// Harm is for packets that do not arrive, which are not late.
-	Harm *float64 `json:"harm,omitempty" doc:"Share of the victims' packets that do not arrive, or not by an intended way; absent where a late packet is tested"`
+	Harm *float64 `json:"harm,omitempty" doc:"Share of the victims' packets that do not arrive, or not by an intended route; absent where a late packet is tested"`
 	Gain float64  `json:"gain" doc:"Share of the rebuilt lateness, or harm, that is gone"`
 }
 

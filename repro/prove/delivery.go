@@ -43,7 +43,7 @@ var deliveredVerdicts = claim.Claim{
 			Notes: []string{
 				"fat-tree with k=4, links of 1 Gb/s, flowsets of 10 ms, 128 flows of datagrams and 16 of RDMA; faults of 50 to 70 ms",
 				"a right verdict is one with the injected cause at its place; runs without one are not proven and are listed",
-				"restored: at most 1.3 packets are sent for each that arrives by an intended way, and at least 0.8 of the harm is gone",
+				"restored: at most 1.3 packets are sent for each that arrives by an intended route, and at least 0.8 of the harm is gone",
 				"truth is what was injected; a wrong verdict names another switch on the victims' paths",
 			},
 		}

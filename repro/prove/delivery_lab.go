@@ -16,7 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// lost is a cause of packets that do not arrive, or not by the intended way.
+// lost is a cause of packets that do not arrive, or not by the intended route.
 type lost int
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// DeliveryCase is a verdict about packets that do not arrive, or not by the intended way,
+// DeliveryCase is a verdict about packets that do not arrive, or not by the intended route,
 // and the records that it is tested with.
 type DeliveryCase struct {
 	// Fabric has the topology and the settings of switches. Its traffic and faults are
@@ -38,11 +38,11 @@ type Place struct {
 	Port model.PortID // egress; 0: all of them
 }
 
-// deliveryCauses are those of incidents whose packets do not arrive, or not by the intended way.
+// deliveryCauses are those of incidents whose packets do not arrive, or not by the intended route.
 var deliveryCauses = []anomaly.Cause{anomaly.Loop, anomaly.Blackhole, anomaly.WrongRoute, anomaly.DeadLink, anomaly.Loss}
 
 // OfDelivery reports whether the verdict of an incident is about packets that do not
-// arrive, or not by the intended way.
+// arrive, or not by the intended route.
 func OfDelivery(in *api.Incident) bool {
 	return slices.ContainsFunc(deliveryCauses, func(c anomaly.Cause) bool { return c.String() == in.Cause })
 }
@@ -283,7 +283,7 @@ func (p *deliverer) notes() []string {
 		notes = append(notes, noSettings)
 	}
 	if n := p.world.unusable; n > 0 {
-		notes = append(notes, plural.Count(n, "flow")+" left out: their records do not show a path")
+		notes = append(notes, plural.Count(n, "flow")+" not rebuilt: their records do not show a path")
 	}
 	if p.world.sampled {
 		notes = append(notes, "counts are estimated from samples")

@@ -120,7 +120,7 @@ func (w *deliveryWorld) ends(d *api.FlowDetail) (f countedFlow, ok bool) {
 	return f, true
 }
 
-// isHarmed reports whether packets of a slot did not arrive, or not by the intended way.
+// isHarmed reports whether packets of a slot did not arrive, or not by the intended route.
 func (w *deliveryWorld) isHarmed(f *countedFlow, p *api.FlowPoint) bool {
 	nodes, known := w.nodes(p.Path)
 	if !known || len(nodes) == 0 || nodes[0] != f.first {
@@ -179,7 +179,7 @@ func (w *deliveryWorld) countFlow(d *api.FlowDetail, routes *topo.Routes, faulty
 	return f, w.addHops(&f, routes, path, usual, loop)
 }
 
-// addHops adds what became of a flow's packets after each switch of a path. From index loop
+// addHops adds the fate of a flow's packets after each switch of a path. From index loop
 // of it on they loop; less than 0: they do not. Its usual path is that of other times.
 func (w *deliveryWorld) addHops(f *countedFlow, routes *topo.Routes, path, usual []model.NodeID, loop int) bool {
 	for i, at := range path {
