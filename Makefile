@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console console-deps test unit vm-test fuzz siege kills bench bpf lint fmt man clean
+.PHONY: help demo build console console-deps test unit vm-test fuzz siege kills current-clickhouse bench bpf lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,12 @@ KILLS ?= 20
 kills: ## Kill leader, analyzer, broker and ClickHouse of a cluster KILLS (20) times each, and check what it found
 	@scripts/need clickhouse-server:clickhouse-server
 	$(GO) test ./control/cluster -run '^TestKills$$' -count=1 -timeout 0 -v -args -kills=$(KILLS)
+
+CHDB_DIR ?= .cache
+
+current-clickhouse: ## Test the store with the ClickHouse of chDB, which is newer than Debian's
+	@scripts/need npm:npm
+	library=$$(scripts/chdb $(CHDB_DIR)) && WEFT_TEST_CHDB=$$library $(GO) test ./store/clickhouse -count=1
 
 bench: build ## Benchmark Weft against comparable tools
 	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server

@@ -18,8 +18,8 @@ const (
 
 // Append stores a batch. ClickHouse has no transactions over several tables: if a table
 // fails for good, those rows of the batch that are stored already are deleted as far as
-// the server can be reached. A block whose answer was lost is looked for before it is
-// inserted again, so that no row is stored twice.
+// the server can be reached. A block whose answer was lost is inserted again with the same
+// token, or looked for before where the server knows no tokens, so that no row is stored twice.
 func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -86,7 +86,11 @@ func insert[T any](ctx context.Context, w *batchWrite, t *table[T], records []T)
 			if err == nil {
 				break
 			}
-			stored, lookErr := w.stored(ctx, &block)
+			var stored uint64
+			var lookErr error
+			if !w.current {
+				stored, lookErr = w.stored(ctx, &block)
+			}
 			if lookErr == nil && stored == uint64(n) {
 				break
 			}
@@ -112,7 +116,7 @@ func insertBlock[T any](ctx context.Context, s *Store, t *table[T], records []T,
 	for i := range t.columns {
 		names += ", " + t.columns[i].name
 	}
-	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", t.kind, names))
+	batch, err := s.conn.PrepareBatch(s.once(ctx, t.kind, first), fmt.Sprintf("INSERT INTO %s (%s)", t.kind, names))
 	if err != nil {
 		return err
 	}

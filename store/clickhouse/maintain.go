@@ -77,6 +77,9 @@ func (s *Store) Maintain(ctx context.Context, now time.Time) (store.MaintenanceR
 	if err := s.readRemoved(ctx); err != nil {
 		return done, s.failed(ctx, "weft_removed", err)
 	}
+	if err := s.setTTLs(ctx); err != nil {
+		return done, s.failed(ctx, "system.tables", err)
+	}
 	for _, kind := range store.Kinds() {
 		age, limited := (*s.retention.Load())[kind]
 		if !limited {

@@ -22,6 +22,8 @@ type Store struct {
 	key    []byte // seals cursors
 	closed atomic.Bool
 
+	current bool // what the server is: current.go
+
 	writing sync.Mutex // held by Append
 	mu      sync.Mutex
 	handle  int64 // the lowest bits of seq; differs among processes, most likely
@@ -54,9 +56,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse: %v: %w", cfg.Addresses, err)
 	}
-	if err = s.migrate(ctx, migrations); err == nil {
-		if err = s.readKey(ctx); err == nil {
-			err = s.readRemoved(ctx)
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return s.migrate(ctx, migrations) }, s.modernize, s.setTTLs, s.readKey, s.readRemoved,
+	} {
+		if err = step(ctx); err != nil {
+			break
 		}
 	}
 	if err != nil {

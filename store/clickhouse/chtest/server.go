@@ -1,4 +1,4 @@
-// Package chtest runs a clickhouse-server for tests, as Debian has it.
+// Package chtest runs a clickhouse-server for tests, as Debian has it, or a present one: chDB.
 package chtest
 
 import (
@@ -13,14 +13,17 @@ import (
 
 // Server is a server on loopback. To start one takes about a second: tests share it.
 type Server struct {
-	config  string
+	command []string
 	port    int
 	process *exec.Cmd
 }
 
+// Library is the environment variable with the file libchdb.so. If it is set, servers are chDB.
+const Library = "WEFT_TEST_CHDB"
+
 // New makes a server with its files in a folder. Start starts it.
 func New(dir string) (*Server, error) {
-	s := &Server{config: filepath.Join(dir, "config.xml")}
+	s := &Server{}
 	var ports [2]int
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,18 +36,29 @@ func New(dir string) (*Server, error) {
 		}
 	}
 	s.port = ports[0]
+	if library := os.Getenv(Library); library != "" {
+		program := filepath.Join(dir, "chdb")
+		s.command = []string{program, library, filepath.Join(dir, "data"), s.Address()}
+		build := exec.Command("go", "build", "-o", program, "github.com/weft-telemetry/weft/store/clickhouse/chtest/chdb")
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, out)
+		}
+		return s, nil
+	}
+	file := filepath.Join(dir, "config.xml")
+	s.command = []string{"clickhouse-server", "--config-file=" + file}
 	config := fmt.Sprintf(`<yandex><logger><level>error</level><log>%[1]s/log</log><errorlog>%[1]s/errors</errorlog></logger>
 <tcp_port>%[2]d</tcp_port><http_port>%[3]d</http_port><listen_host>127.0.0.1</listen_host>
 <path>%[1]s/data/</path><tmp_path>%[1]s/tmp/</tmp_path><users_config>%[1]s/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>268435456</mark_cache_size></yandex>`, dir, ports[0], ports[1])
 	const users = `<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password>
 <networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`
-	return s, errors.Join(os.WriteFile(s.config, []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "users.xml"), []byte(users), 0o600))
+	return s, errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "users.xml"), []byte(users), 0o600))
 }
 
 // Start starts the server and waits until it listens.
 func (s *Server) Start() error {
-	s.process = exec.Command("clickhouse-server", "--config-file="+s.config)
+	s.process = exec.Command(s.command[0], s.command[1:]...)
 	if err := s.process.Start(); err != nil {
 		return fmt.Errorf("%w (scripts/need clickhouse-server:clickhouse-server installs it)", err)
 	}
