@@ -60,9 +60,7 @@ func (a *Auditor) AddSlot(index int64, decoded []flows.Decoded, parts []*paths.M
 		a.addReport(index, &decoded[i])
 	}
 	for _, m := range parts {
-		for i := range m.Flows() {
-			a.sums.addFlow(m.Key(i), m.Sightings(i))
-		}
+		a.sums.addMap(m)
 	}
 	a.endSlot()
 }

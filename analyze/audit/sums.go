@@ -22,6 +22,7 @@ type slotSums struct {
 	ports   *paths.Ports
 	sums    []portSums // by the port's number
 	touched []uint32
+	paths   []pathSums // by number of the path, of the map that is added
 }
 
 func newSlotSums(p *paths.Ports) slotSums {

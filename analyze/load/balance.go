@@ -92,6 +92,8 @@ type BalanceDetector struct {
 	groups   []portGroup
 	bySwitch [][]uint32 // indexes of groups, by node
 
+	known knownGroups
+
 	flows flowtable.Table
 	heads []uint32  // by flow number: its first use plus one
 	uses  []flowUse // of all flows and groups
@@ -191,6 +193,13 @@ func (b *BalanceDetector) ObservePart(m *paths.Map, end UseEnd) {
 			number = noFlow
 		}
 		hops := m.Sightings(i)
+		if k := b.known.of(b, m, i); k != nil {
+			for _, u := range k.uses[:k.length] {
+				s := &hops[u.hop]
+				number = b.countIn(key, hash, number, u.group, int(u.port), s.Packets, useOf(m.Place(i), s.Added()) < end)
+			}
+			continue
+		}
 		for hop := range hops {
 			if s := &hops[hop]; s.Out != 0 {
 				number = b.count(key, hash, number, s.Switch, s.Out, s.Packets, useOf(m.Place(i), s.Added()) < end)
@@ -232,6 +241,11 @@ func (b *BalanceDetector) count(key *model.FlowKey, hash uint64, number uint32, 
 	if !ok {
 		return number
 	}
+	return b.countIn(key, hash, number, group, port, packets, room)
+}
+
+// countIn is count with the group, and which of its ports the flow left by.
+func (b *BalanceDetector) countIn(key *model.FlowKey, hash uint64, number, group uint32, port int, packets uint64, room bool) uint32 {
 	var u *flowUse
 	if number != noFlow {
 		u = b.find(number, group)
@@ -324,6 +338,7 @@ func (b *BalanceDetector) reset() {
 		b.bySwitch[b.groups[i].sw] = nil
 	}
 	b.groups, b.uses, b.heads = b.groups[:0], b.uses[:0], b.heads[:0]
+	b.known.clear()
 	b.flows.Clear()
 }
 

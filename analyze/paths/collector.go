@@ -144,19 +144,18 @@ func (c *counts) reset(ports int) {
 	c.used = c.used[:0]
 }
 
-func (c *counts) addOne(i uint32) {
+func (c *counts) addOne(i uint32) { c.addMany(i, 1) }
+
+func (c *counts) addMany(i uint32, n int32) {
 	if c.n[i] == 0 {
 		c.used = append(c.used, i)
 	}
-	c.n[i]++
+	c.n[i] += n
 }
 
 func (c *counts) add(o *counts) {
 	for _, i := range o.used {
-		if c.n[i] == 0 {
-			c.used = append(c.used, i)
-		}
-		c.n[i] += o.n[i]
+		c.addMany(i, o.n[i])
 	}
 }
 

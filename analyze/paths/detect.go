@@ -79,6 +79,7 @@ func (d *Detector) Examine(m *Map) *Part {
 	for i := range m.Flows() {
 		d.examineFlow(m, last, i)
 	}
+	d.countKnown(&m.work.paths)
 	if last != nil {
 		d.confirmStops(before, last, m)
 	}
@@ -95,13 +96,20 @@ func (d *Detector) useRoutes(m *Map, routes []*topo.Routes) {
 // examineFlow examines a flow of this slot.
 func (d *Detector) examineFlow(m, last *Map, i int) {
 	f := flowIn{m: m, flow: i, key: m.Key(i), hash: m.Hash(i)}
-	d.findMisrouted(&f)
-	if m.shapes[i] == chain|delivered {
-		// The usual case: every switch saw it, and the last one has delivered it.
+	routes := d.routes[len(d.routes)-1]
+	if k := m.known(i); k != nil && k.routes == routes && k.dst == f.key.Dst {
+		// The usual case: every switch saw it and sent it where it should, and the last one has delivered it.
+		if k.flows++; !mayLoop(m.Sightings(i)) {
+			return
+		}
+	} else if intended := d.findMisrouted(&f); m.shapes[i] == chain|delivered {
 		hops := m.Sightings(i)
 		for k := range hops {
 			n, _ := d.ports.Number(hops[k].Switch, hops[k].Out)
 			d.part.passed.addOne(n)
+		}
+		if k != nil && intended {
+			k.routes, k.dst = routes, f.key.Dst
 		}
 		if !mayLoop(hops) {
 			return
@@ -303,18 +311,23 @@ func (d *Detector) stoppedSuddenly(last *Map, f *flowIn, at, next model.Port, ha
 
 // findMisrouted finds the switches that sent a flow through a port that is on no
 // intended route of the time. Packets to a mux's virtual address continue inside
-// a tunnel, to another destination: they are skipped.
-func (d *Detector) findMisrouted(f *flowIn) {
+// a tunnel, to another destination: they are skipped. It reports whether the newest routes
+// intend every hop.
+func (d *Detector) findMisrouted(f *flowIn) (intended bool) {
 	if d.cache.ToMux(f.key.Dst) {
-		return
+		return false
 	}
+	intended = true
 	hops := f.m.Sightings(f.flow)
 	for k := range hops {
 		s := &hops[k]
 		if s.Out == 0 {
+			intended = false
 			continue
 		}
-		if slices.Contains(d.cache.NextHops(s.Switch, f.key.Dst), s.Out) ||
+		newest := slices.Contains(d.cache.NextHops(s.Switch, f.key.Dst), s.Out)
+		intended = intended && newest
+		if newest ||
 			slices.ContainsFunc(d.routes[:len(d.routes)-1], func(r *topo.Routes) bool {
 				return slices.Contains(r.NextHops(s.Switch, f.key.Dst), s.Out)
 			}) {
@@ -327,6 +340,7 @@ func (d *Detector) findMisrouted(f *flowIn) {
 			At: model.Port{Node: s.Switch, Port: s.Out},
 		}, f.key, f.m.Place(f.flow))
 	}
+	return intended
 }
 
 // countPassed counts the ports that a flow passed.

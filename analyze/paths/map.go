@@ -55,6 +55,9 @@ type Map struct {
 	starts []uint32 // of the flows' sightings, and the end of the last one's
 	seen   []Sighting
 	shapes []shape
+	// numbers are those of the flows' paths, if the workspace has not given them anew since.
+	numbers  []uint32
+	restarts uint64
 
 	records uint32 // added so far
 	joined  bool
@@ -68,6 +71,7 @@ type Map struct {
 // all of them. The zero value is ready.
 type Workspace struct {
 	index flowIndex
+	paths knownPaths
 	*Scratch
 }
 
@@ -81,7 +85,6 @@ func (w *Workspace) UseScratch(s *Scratch) { w.Scratch = s }
 // The zero value is ready.
 type Scratch struct {
 	stage stage
-	chain [maxChain]Sighting
 	order pathOrder
 	cache routecache.Cache
 }
@@ -123,6 +126,8 @@ func (m *Map) Reset(r *Reports) {
 	m.ids, m.hashes, m.places, m.starts, m.seen, m.shapes = m.ids[:0], m.hashes[:0], m.places[:0], m.starts[:0], m.seen[:0], m.shapes[:0]
 	clear(m.loops)
 	m.loops = m.loops[:0]
+	m.numbers = m.numbers[:0]
+	m.work.paths.restart()
 }
 
 // RouteCache returns answers of routes that all analyses of the map use: one of them

@@ -33,24 +33,41 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 	m.join()
 	m.routes = routes
 	n := m.Flows()
-	m.shapes = resized(m.shapes, n)
+	m.shapes, m.numbers, m.restarts = resized(m.shapes, n), resized(m.numbers, n), m.work.paths.restarts
 	for i := range n {
 		list := m.seen[m.starts[i]:m.starts[i+1]]
-		if orderChain(ports, list, &m.work.chain) {
-			m.shapes[i] = chain
-		} else {
-			m.shapes[i] = 0
-			if loop := m.work.order.sort(ports, routes, list, m.Key(i).Dst); loop != nil {
-				m.shapes[i] = looped
-				m.loops = append(m.loops, flowLoop{uint32(i), loop})
-			} else if m.work.order.branches() {
-				m.shapes[i] = several
-			}
+		m.numbers[i] = m.work.paths.number(ports, list)
+		if k := m.known(i); k != nil {
+			k.put(list)
+			m.shapes[i] = k.shape
+			continue
 		}
+		m.shapes[i] = m.orderPath(i, ports, list)
 		if end := &list[len(list)-1]; ports.Peer(end.Switch, end.Out).Kind == HostPeer {
 			m.shapes[i] |= delivered
 		}
 	}
+}
+
+// orderPath orders the sightings of a flow whose path has no number, or ports that are no chain.
+func (m *Map) orderPath(flow int, ports *Ports, list []Sighting) shape {
+	var order [maxChain]int8
+	if chainOrder(ports, list, &order) {
+		var copied [maxChain]Sighting
+		copy(copied[:], list)
+		for i := range list {
+			list[i] = copied[order[i]]
+		}
+		return chain
+	}
+	if loop := m.work.order.sort(ports, m.routes, list, m.Key(flow).Dst); loop != nil {
+		m.loops = append(m.loops, flowLoop{uint32(flow), loop})
+		return looped
+	}
+	if m.work.order.branches() {
+		return several
+	}
+	return 0
 }
 
 // OnSeveralPaths reports whether the packets of a flow took several paths at once, as
@@ -60,16 +77,15 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 // flow left by. It is known once OrderPaths has been called.
 func (m *Map) OnSeveralPaths(flow int) bool { return m.routes != nil && m.shapes[flow]&several != 0 }
 
-// orderChain orders sightings each of whose ports leads to the next, but for the last
+// chainOrder sets the order of sightings each of whose ports leads to the next, but for the last
 // one's. It reports whether they are such: then no other order is possible.
-func orderChain(ports *Ports, list []Sighting, copied *[maxChain]Sighting) bool {
+func chainOrder(ports *Ports, list []Sighting, order *[maxChain]int8) bool {
 	n := len(list)
 	if n > maxChain {
 		return false
 	}
 	var next [maxChain]int8
 	fed := uint32(0)
-	inOrder := true
 	for i := range list {
 		next[i] = -1
 		s := &list[i]
@@ -84,7 +100,6 @@ func orderChain(ports *Ports, list []Sighting, copied *[maxChain]Sighting) bool 
 				}
 				fed |= 1 << j
 				next[i] = int8(j)
-				inOrder = inOrder && j == i+1
 				break
 			}
 		}
@@ -95,26 +110,16 @@ func orderChain(ports *Ports, list []Sighting, copied *[maxChain]Sighting) bool 
 	}
 	// Each is fed by one at most and there is one start: what it leads to is a chain, and
 	// others, if any, are a loop.
-	var sorted [maxChain]int8
 	count := 0
 	at := int8(0)
 	for first>>at != 1 {
 		at++
 	}
 	for ; at >= 0; at = next[at] {
-		sorted[count] = at
+		order[count] = at
 		count++
 	}
-	if count < n {
-		return false
-	}
-	if !inOrder || n > 1 && sorted[0] != 0 {
-		copy(copied[:], list)
-		for i := range list {
-			list[i] = copied[sorted[i]]
-		}
-	}
-	return true
+	return count == n
 }
 
 // Path returns the path of a flow by number, under routes of the slot's time. Its memory
