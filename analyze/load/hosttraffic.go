@@ -14,6 +14,9 @@ type HostTraffic struct {
 	listed  []listedFlow
 	key     func(uint32) *model.FlowKey // of a listed flow, where m is nil
 
+	ends    []pathEnd          // by number of the path
+	edition *paths.PathEdition // of the numbers
+
 	ports []uint32 // that carried something
 	bytes []uint64 // by the port's number
 	used  []bool   // by the port's number: it is in ports
@@ -35,8 +38,23 @@ type senderBytes struct {
 func (t *HostTraffic) Count(ports *paths.Ports, m *paths.Map) {
 	t.reset(ports)
 	t.m, t.reports = m, m.Reports
+	if e := m.PathEdition(); e != t.edition {
+		t.ends, t.edition = t.ends[:0], e
+	}
 	for i := range m.Flows() {
 		hops := m.Sightings(i)
+		end, known := m.PathNumber(i)
+		if known {
+			for int(end) >= len(t.ends) {
+				t.ends = append(t.ends, pathEnd{})
+			}
+			if e := &t.ends[end]; e.alone {
+				t.addPort(e.port, hops[len(hops)-1].Bytes)
+				t.addSender(e.port, m.Key(i).Src, hops[len(hops)-1].Bytes)
+				continue
+			}
+		}
+		count := 0
 		for k := len(hops) - 1; k >= 0; k-- {
 			s := &hops[k]
 			n, ok := ports.Number(s.Switch, s.Out)
@@ -45,8 +63,17 @@ func (t *HostTraffic) Count(ports *paths.Ports, m *paths.Map) {
 			}
 			t.addPort(n, s.Bytes)
 			t.addSender(n, m.Key(i).Src, s.Bytes)
+			if count++; known {
+				t.ends[end] = pathEnd{port: n, alone: count == 1 && k == len(hops)-1}
+			}
 		}
 	}
+}
+
+// pathEnd is the last port of a path, if alone of its ports it leads to a host.
+type pathEnd struct {
+	port  uint32
+	alone bool
 }
 
 func (t *HostTraffic) reset(ports *paths.Ports) {

@@ -9,8 +9,8 @@ import (
 // knownGroups are the groups that the flows of a path use, by the path's number: they are not
 // looked for again for each flow.
 type knownGroups struct {
-	list     []pathGroups
-	restarts uint64 // paths.Map.PathRestarts of the numbers
+	list    []pathGroups
+	edition *paths.PathEdition // of the numbers
 }
 
 // pathGroups are the groups that flows to dst use, under these routes.
@@ -39,9 +39,9 @@ func (k *knownGroups) of(b *BalanceDetector, m *paths.Map, flow int) *pathGroups
 	if !ok {
 		return nil
 	}
-	if r := m.PathRestarts(); r != k.restarts {
+	if e := m.PathEdition(); e != k.edition {
 		k.clear()
-		k.restarts = r
+		k.edition = e
 	}
 	for int(n) >= len(k.list) {
 		k.list = append(k.list, pathGroups{})

@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"cmp"
 	"math/bits"
 	"math/rand/v2"
 
@@ -12,10 +13,15 @@ import (
 // flows, and what follows from the ports of a path need not be found for each of them. Numbers
 // stay the same over successive slots, until there are too many paths.
 type knownPaths struct {
-	slots    []uint32 // open addressing: a number plus one; 0: free. At most half is used.
-	list     []knownPath
-	restarts uint64
+	slots   []uint32 // open addressing: a number plus one; 0: free. At most half is used.
+	list    []knownPath
+	edition *PathEdition
+	most    int // paths; 0: maxKnownPaths
 }
+
+// PathEdition identifies numbers of paths: numbers of two editions have nothing to do with each
+// other.
+type PathEdition struct{ _ byte }
 
 const (
 	// maxSteps is the longest path that has a number. One line of the cache has that many steps.
@@ -75,7 +81,7 @@ func (t *knownPaths) number(ports *Ports, list []Sighting) uint32 {
 			return n
 		}
 	}
-	if len(t.list) == maxKnownPaths {
+	if t.full() {
 		return noPath
 	}
 	k := knownPath{steps: steps, length: uint8(len(list))}
@@ -110,12 +116,13 @@ func (t *knownPaths) grow() {
 	}
 }
 
-// restart forgets all paths if there is no room for others.
-func (t *knownPaths) restart() {
-	if len(t.list) == maxKnownPaths {
+func (t *knownPaths) full() bool { return len(t.list) >= cmp.Or(t.most, maxKnownPaths) }
+
+// begin begins a map. All paths are forgotten if there is no room for others.
+func (t *knownPaths) begin() {
+	if t.edition == nil || t.full() {
 		clear(t.slots)
-		t.list = t.list[:0]
-		t.restarts++
+		t.list, t.edition = t.list[:0], new(PathEdition)
 	}
 }
 
@@ -147,6 +154,11 @@ func (k *knownPath) put(list []Sighting) {
 	}
 }
 
+func (m *Map) beginPaths() {
+	m.work.paths.begin()
+	m.edition = m.work.paths.edition
+}
+
 // known returns what is known of the path of a flow that ports alone order; nil: nothing.
 func (m *Map) known(flow int) *knownPath {
 	if n, ok := m.PathNumber(flow); ok {
@@ -157,17 +169,18 @@ func (m *Map) known(flow int) *knownPath {
 
 // PathNumber returns a small number of a flow's path: flows with the same one passed the same
 // ports in the same order, each of which leads to the next switch. It is known once OrderPaths has
-// been called, and stays the same in all maps that share a workspace, as long as PathRestarts does.
+// been called, and the same in all maps with the same PathEdition.
 func (m *Map) PathNumber(flow int) (n uint32, ok bool) {
-	if len(m.numbers) == 0 || m.restarts != m.work.paths.restarts {
+	if len(m.numbers) == 0 || m.edition != m.work.paths.edition {
 		return 0, false
 	}
 	n = m.numbers[flow]
 	return n, n != noPath
 }
 
-// PathRestarts returns how often the numbers of paths were given anew.
-func (m *Map) PathRestarts() uint64 { return m.work.paths.restarts }
+// PathEdition returns the edition of the path numbers: that of the maps of one workspace, until
+// there are too many paths.
+func (m *Map) PathEdition() *PathEdition { return m.edition }
 
 // countKnown adds the flows whose paths were found to be as intended by their numbers.
 func (d *Detector) countKnown(t *knownPaths) {

@@ -48,16 +48,15 @@ const (
 type Map struct {
 	*Reports
 
-	ids    []uint32 // of the flows in the workspace's index
-	byID   []uint32 // flows: one is at its id; where ids does not agree there is none
-	hashes []uint64 // of the keys
-	places []uint32 // of the flows' first records among all records of the slot
-	starts []uint32 // of the flows' sightings, and the end of the last one's
-	seen   []Sighting
-	shapes []shape
-	// numbers are those of the flows' paths, if the workspace has not given them anew since.
-	numbers  []uint32
-	restarts uint64
+	ids     []uint32 // of the flows in the workspace's index
+	byID    []uint32 // flows: one is at its id; where ids does not agree there is none
+	hashes  []uint64 // of the keys
+	places  []uint32 // of the flows' first records among all records of the slot
+	starts  []uint32 // of the flows' sightings, and the end of the last one's
+	seen    []Sighting
+	shapes  []shape
+	numbers []uint32 // of the flows' paths, of an edition
+	edition *PathEdition
 
 	records uint32 // added so far
 	joined  bool
@@ -115,7 +114,9 @@ func NewPart(r *Reports, w *Workspace) *Map {
 	if w.Scratch == nil {
 		w.Scratch = new(Scratch)
 	}
-	return &Map{Reports: r, work: w}
+	m := &Map{Reports: r, work: w}
+	m.beginPaths()
+	return m
 }
 
 // Reset starts another slot with the same memory.
@@ -127,7 +128,7 @@ func (m *Map) Reset(r *Reports) {
 	clear(m.loops)
 	m.loops = m.loops[:0]
 	m.numbers = m.numbers[:0]
-	m.work.paths.restart()
+	m.beginPaths()
 }
 
 // RouteCache returns answers of routes that all analyses of the map use: one of them

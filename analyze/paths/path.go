@@ -33,7 +33,7 @@ func (m *Map) OrderPaths(ports *Ports, routes *topo.Routes) {
 	m.join()
 	m.routes = routes
 	n := m.Flows()
-	m.shapes, m.numbers, m.restarts = resized(m.shapes, n), resized(m.numbers, n), m.work.paths.restarts
+	m.shapes, m.numbers = resized(m.shapes, n), resized(m.numbers, n)
 	for i := range n {
 		list := m.seen[m.starts[i]:m.starts[i+1]]
 		m.numbers[i] = m.work.paths.number(ports, list)

@@ -19,17 +19,18 @@ type slotGroups struct {
 	nodes []model.NodeID
 	jobs  map[string]int32 // index into list
 	order []*group
+
+	paths   []pathTotals // by number of the path, of the map that is added
+	noPaths bool         // paths is not used; for tests
 }
 
 // group is the flows of a slot that one counter adds up.
 type group struct {
-	packets, bytes uint64
-	addr           model.Addr // of a host
-	job            string
-	path, hops     uint32 // of a path: where its switches begin in slotGroups.nodes, and their number
-	flows          uint32
-	place          uint32 // of the first flow
-	kind           groupKind
+	totals
+	addr       model.Addr // of a host
+	job        string
+	path, hops uint32 // of a path: where its switches begin in slotGroups.nodes, and their number
+	kind       groupKind
 }
 
 // groupKind is what the flows of a group have in common. A flow is added in this order.
@@ -52,33 +53,77 @@ func (s *sums) begin(names *Names) {
 	g.names = names
 	clear(g.list)
 	clear(g.table)
-	g.list, g.nodes = append(g.list[:0], group{place: ^uint32(0)}), g.nodes[:0]
+	g.list, g.nodes = append(g.list[:0], group{totals: totals{place: ^uint32(0)}}), g.nodes[:0]
 	if g.jobs == nil {
 		g.jobs = map[string]int32{}
 	}
 	clear(g.jobs)
 }
 
-// add adds a flow to the groups of its hosts, its job and its path.
+// add adds a flow of a map to the groups of its hosts, its job and its path. Those of paths and
+// hosts have it after addPaths.
 func (s *sums) add(m *paths.Map, flow int, t *paths.Totals) {
 	g := &s.groups
-	key, place := m.Key(flow), m.Place(flow)
+	key, one := m.Key(flow), totals{t.Packets, t.Bytes, 1, m.Place(flow)}
+	if name := g.names.Job(key); name != "" {
+		g.job(name).add(&one)
+	}
+	if n, ok := m.PathNumber(flow); ok && !g.noPaths {
+		for int(n) >= len(g.paths) {
+			g.paths = append(g.paths, pathTotals{})
+		}
+		p := &g.paths[n]
+		if p.flows == 0 {
+			*p = pathTotals{totals: totals{place: ^uint32(0)}, src: key.Src, dst: key.Dst, flow: flow}
+		}
+		if p.src == key.Src && p.dst == key.Dst {
+			p.add(&one)
+			return
+		}
+	}
+	g.add(key, m.Sightings(flow), &one)
+}
+
+// addPaths adds the flows of a map that were added up by path.
+func (s *sums) addPaths(m *paths.Map) {
+	g := &s.groups
+	for i := range g.paths {
+		if p := &g.paths[i]; p.flows > 0 {
+			g.add(m.Key(p.flow), m.Sightings(p.flow), &p.totals)
+		}
+	}
+	clear(g.paths)
+	g.paths = g.paths[:0]
+}
+
+// pathTotals adds up flows of one path between two addresses.
+type pathTotals struct {
+	totals
+	src, dst model.Addr
+	flow     int // one of them
+}
+
+// totals are sums over flows.
+type totals struct {
+	packets, bytes uint64
+	flows          uint32
+	place          uint32 // of the first flow
+}
+
+func (o *totals) add(t *totals) {
+	o.packets, o.bytes, o.flows = o.packets+t.packets, o.bytes+t.bytes, o.flows+t.flows
+	o.place = min(o.place, t.place)
+}
+
+// add adds flows between two addresses on one path.
+func (g *slotGroups) add(key *model.FlowKey, hops []paths.Sighting, t *totals) {
 	if 2*(len(g.list)+3) > len(g.table) {
 		g.grow()
 	}
-	g.list[0].add(t, place)
-	g.host(fromHost, key.Src).add(t, place)
-	g.host(toHost, key.Dst).add(t, place)
-	if name := g.names.Job(key); name != "" {
-		g.job(name).add(t, place)
-	}
-	g.path(m.Sightings(flow)).add(t, place)
-}
-
-func (o *group) add(t *paths.Totals, place uint32) {
-	o.packets, o.bytes = o.packets+t.Packets, o.bytes+t.Bytes
-	o.flows++
-	o.place = min(o.place, place)
+	g.list[0].add(t)
+	g.host(fromHost, key.Src).add(t)
+	g.host(toHost, key.Dst).add(t)
+	g.path(hops).add(t)
 }
 
 // insert adds a group to the list, and to the table at a place that is free.
@@ -139,7 +184,7 @@ func (g *slotGroups) job(name string) *group {
 	i, known := g.jobs[name]
 	if !known {
 		i = int32(len(g.list))
-		g.list = append(g.list, group{kind: ofJob, job: name, place: ^uint32(0)})
+		g.list = append(g.list, group{kind: ofJob, job: name, totals: totals{place: ^uint32(0)}})
 		g.jobs[name] = i
 	}
 	return &g.list[i]

@@ -9,12 +9,12 @@ type rank struct {
 	at    int32
 }
 
-// keepLargest keeps the n largest of the flows that are eligible, and returns their
+// keepLargest keeps the n largest of the flows that may be chosen, and returns their
 // number.
-func (r *Reducer) keepLargest(n int, eligible func(*part, int) bool) int {
-	list := r.largest(r.parts, n, eligible)
+func (r *Reducer) keepLargest(n int, of choice) int {
+	list := r.largest(r.parts, n, of)
 	for _, f := range list {
-		r.parts[f.part].keep[f.at] = true
+		r.parts[f.part].states[f.at] |= kept
 	}
 	return len(list)
 }
@@ -26,17 +26,18 @@ func (r *Reducer) listEnded(most int) {
 	if r.ended = r.ended[:0]; !r.known {
 		return
 	}
-	for _, f := range r.largest(r.last, most, (*part).unstored) {
+	for _, f := range r.largest(r.last, most, unstored) {
 		r.ended = append(r.ended, Flow{r.last[f.part].m, int(f.at)})
 	}
 }
 
-// largest returns the n largest flows that are eligible, in any order. Of equal ones the
+// largest returns the n largest flows that may be chosen, in any order. Of equal ones the
 // first by key are chosen. The result is valid until the next call.
 //
 // Most flows are small, and need not be compared with each other: sizes are counted by
-// class first, and only flows of the classes that reach the n-th are looked at.
-func (r *Reducer) largest(parts []part, n int, eligible func(*part, int) bool) []rank {
+// class first. Of the classes above the one that has the n-th all are chosen, and only those of
+// that class are compared.
+func (r *Reducer) largest(parts []part, n int, of choice) []rank {
 	r.ranks = r.ranks[:0]
 	if n <= 0 {
 		return r.ranks
@@ -44,9 +45,9 @@ func (r *Reducer) largest(parts []part, n int, eligible func(*part, int) bool) [
 	var classes [sizeClasses]int32
 	for i := range parts {
 		p := &parts[i]
-		for k := range p.totals {
-			if eligible(p, k) {
-				classes[sizeClass(p.totals[k].Bytes)]++
+		for k, s := range p.states {
+			if of.includes(s) {
+				classes[p.classes[k]]++
 			}
 		}
 	}
@@ -55,16 +56,23 @@ func (r *Reducer) largest(parts []part, n int, eligible func(*part, int) bool) [
 		least--
 		count += int(classes[least])
 	}
+	larger := count - int(classes[least]) // in classes above
+	above := 0
 	for i := range parts {
 		p := &parts[i]
-		for k := range p.totals {
-			if bytes := p.totals[k].Bytes; sizeClass(bytes) >= least && eligible(p, k) {
-				r.ranks = append(r.ranks, rank{bytes, int32(i), int32(k)})
+		for k, s := range p.states {
+			if class := int(p.classes[k]); class >= least && of.includes(s) {
+				r.ranks = append(r.ranks, rank{p.totals[k].Bytes, int32(i), int32(k)})
+				if class > least {
+					last := len(r.ranks) - 1
+					r.ranks[above], r.ranks[last] = r.ranks[last], r.ranks[above]
+					above++
+				}
 			}
 		}
 	}
 	n = min(n, len(r.ranks))
-	selectLargest(r.ranks, n, func(a, b rank) bool {
+	selectLargest(r.ranks[larger:], n-larger, func(a, b rank) bool {
 		if a.bytes != b.bytes {
 			return a.bytes > b.bytes
 		}

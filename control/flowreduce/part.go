@@ -6,14 +6,21 @@ import (
 
 // part is the flows of one map of a slot, in columns by number.
 type part struct {
-	m      *paths.Map
-	slot   int64 // of the map, which may be used for another one after a failure
-	totals []paths.Totals
-	keep   []bool // it is stored
-	// odd: its counts are inexact, or its bytes changed since the slot before.
-	odd  []bool
-	seen []bool // it is in the slot after, too
+	m       *paths.Map
+	slot    int64 // of the map, which may be used for another one after a failure
+	totals  []paths.Totals
+	classes []uint16 // sizeClass of the bytes
+	states  []state
 }
+
+// state is what is known about a flow.
+type state uint8
+
+const (
+	kept state = 1 << iota // it is stored
+	odd                    // its counts are inexact, or its bytes changed since the slot before
+	seen                   // it is in the slot after, too
+)
 
 // load begins a slot: it makes the columns of its maps, and finds its flows in the slot
 // before.
@@ -29,19 +36,17 @@ func (r *Reducer) load(slot []*paths.Map) {
 		p := &r.parts[i]
 		n := m.Flows()
 		p.m, p.slot = m, m.Slot
-		p.totals, p.keep, p.odd, p.seen = resized(p.totals, n), resized(p.keep, n), resized(p.odd, n), resized(p.seen, n)
-		clear(p.keep)
-		clear(p.seen)
+		p.totals, p.classes, p.states = resized(p.totals, n), resized(p.classes, n), resized(p.states, n)
 		for k := range n {
-			p.totals[k] = m.Totals(k)
-		}
-		if !r.known {
-			for k := range n {
-				p.odd[k] = !p.totals[k].Exact
+			t := m.Totals(k)
+			p.totals[k], p.classes[k], p.states[k] = t, uint16(sizeClass(t.Bytes)), 0
+			if !t.Exact {
+				p.states[k] = odd
 			}
-			continue
 		}
-		p.compare(&r.last[i], r.cfg.Factor)
+		if r.known {
+			p.compare(&r.last[i], r.cfg.Factor)
+		}
 	}
 }
 
@@ -49,26 +54,29 @@ func (r *Reducer) load(slot []*paths.Map) {
 // slot before.
 func (p *part) compare(last *part, factor uint64) {
 	for k := range p.totals {
-		t := &p.totals[k]
 		at := p.m.In(last.m, k)
 		if at < 0 {
-			p.odd[k] = true
+			p.states[k] |= odd
 			continue
 		}
-		last.seen[at] = true
-		before := last.totals[at].Bytes
-		small, large := min(before, t.Bytes), max(before, t.Bytes)
-		p.odd[k] = !t.Exact || small < large && large/factor >= small
+		last.states[at] |= seen
+		now, before := p.totals[k].Bytes, last.totals[at].Bytes
+		if small, large := min(before, now), max(before, now); small < large && large/factor >= small {
+			p.states[k] |= odd
+		}
 	}
 }
 
-// unusual reports whether a flow that is not kept is to be looked at before larger ones.
-func (p *part) unusual(n int) bool { return p.odd[n] && !p.keep[n] }
+// choice says which flows may be chosen: those that have all states of some and none of others.
+type choice struct{ with, without state }
 
-func (p *part) notKept(n int) bool { return !p.keep[n] }
+var (
+	unusual  = choice{with: odd, without: kept} // to be looked at before larger ones
+	notKept  = choice{without: kept}
+	unstored = choice{without: kept | seen}
+)
 
-// unstored reports whether a flow is neither stored nor in the slot after.
-func (p *part) unstored(n int) bool { return !p.keep[n] && !p.seen[n] }
+func (c choice) includes(s state) bool { return s&(c.with|c.without) == c.with }
 
 // resized returns a slice of n elements, with the memory of another one if it is enough.
 func resized[T any](s []T, n int) []T {

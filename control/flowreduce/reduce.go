@@ -5,7 +5,6 @@
 package flowreduce
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -81,6 +80,8 @@ type Reducer struct {
 	// Memory that is used again.
 	ranks       []rank
 	kept, ended []Flow
+	unsorted    []Flow
+	places      []uint64
 }
 
 // New makes a Reducer.
@@ -118,27 +119,36 @@ func (r *Reducer) Reduce(at time.Time, slot []*paths.Map, must []Flow, counters 
 	r.sums.begin(&r.names)
 	for i := range r.parts {
 		p := &r.parts[i]
-		for n, keep := range p.keep {
-			if keep {
+		for n, s := range p.states {
+			if s&kept != 0 {
 				r.kept = append(r.kept, Flow{p.m, n})
 			} else {
 				r.sums.add(p.m, n, &p.totals[n])
 			}
 		}
+		r.sums.addPaths(p.m)
 	}
 	r.sums.endSlot()
 	r.counts.Kept += uint64(len(r.kept))
 	r.counts.Reduced += uint64(flows - len(r.kept))
-	byPlace(r.kept)
-	byPlace(r.ended)
+	r.sortByPlace(r.kept)
+	r.sortByPlace(r.ended)
 	r.parts, r.last, r.known = r.last, r.parts, true
 	return Choice{Kept: r.kept, Ended: r.ended}, counters
 }
 
-// byPlace sorts flows of one slot by the places of their first records, which do not
+// sortByPlace sorts flows of one slot by the places of their first records, which do not
 // depend on the number of parts.
-func byPlace(list []Flow) {
-	slices.SortFunc(list, func(a, b Flow) int { return cmp.Compare(a.Map.Place(a.Number), b.Map.Place(b.Number)) })
+func (r *Reducer) sortByPlace(list []Flow) {
+	r.places, r.unsorted = r.places[:0], append(r.unsorted[:0], list...)
+	for i, f := range list {
+		r.places = append(r.places, uint64(f.Map.Place(f.Number))<<32|uint64(i))
+	}
+	slices.Sort(r.places)
+	for i, p := range r.places {
+		list[i] = r.unsorted[uint32(p)]
+	}
+	clear(r.unsorted) // of maps
 }
 
 // choose sets which flows of a slot are kept: those that must be; then those that
@@ -148,12 +158,12 @@ func (r *Reducer) choose(must []Flow) {
 	left := r.cfg.Keep
 	for _, f := range must {
 		for i := range r.parts {
-			if p := &r.parts[i]; p.m == f.Map && !p.keep[f.Number] {
-				p.keep[f.Number] = true
+			if p := &r.parts[i]; p.m == f.Map && p.states[f.Number]&kept == 0 {
+				p.states[f.Number] |= kept
 				left--
 			}
 		}
 	}
-	left -= r.keepLargest(left/2, (*part).unusual)
-	r.keepLargest(left, (*part).notKept)
+	left -= r.keepLargest(left/2, unusual)
+	r.keepLargest(left, notKept)
 }

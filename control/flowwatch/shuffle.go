@@ -19,14 +19,14 @@ type shuffle struct {
 // sort copies the records of a flowset for a number of partitions. Ports that the switch
 // does not have become unknown ones.
 func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
-	s.hash(d)
-	s.count(partitions)
+	s.hash(d, partitions)
 	c := &s.columns
 	c.Keys, c.Seen, c.Compact = resized(c.Keys, len(d.Records)), resized(c.Seen, len(d.Records)), resized(c.Compact, len(d.Compact))
+	compact := c.Compact
 	for i := range d.Compact { // instead of d.Records
 		at := s.place(i, partitions)
-		c.Compact[at] = d.Compact[i]
-		c.Compact[at].ForgetPortsAbove(ports)
+		compact[at] = d.Compact[i]
+		compact[at].ForgetPortsAbove(ports)
 	}
 	for i := range d.Records {
 		r, at := &d.Records[i], s.place(i, partitions)
@@ -35,32 +35,29 @@ func (s *shuffle) sort(d *flows.Decoded, ports model.PortID, partitions int) {
 	}
 }
 
-// hash computes the hashes of all records.
-func (s *shuffle) hash(d *flows.Decoded) {
-	s.hashes = resized(s.hashes, d.Flows())
+// hash computes the hashes of all records, and counts those of each partition.
+func (s *shuffle) hash(d *flows.Decoded, partitions int) {
+	n := d.Flows()
+	s.hashes, s.columns.Hashes, s.columns.Places = resized(s.hashes, n), resized(s.columns.Hashes, n), resized(s.columns.Places, n)
+	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
+	clear(s.starts)
 	for i := range d.Records {
-		s.hashes[i] = paths.Hash(&d.Records[i].Key)
+		s.note(i, paths.Hash(&d.Records[i].Key), partitions)
 	}
 	var key model.FlowKey
 	for i := range d.Compact {
 		d.Compact[i].PutKey(&key)
-		s.hashes[i] = paths.Hash(&key)
-	}
-}
-
-// count counts the records of each partition by their hashes.
-func (s *shuffle) count(partitions int) {
-	n := len(s.hashes)
-	s.columns.Hashes, s.columns.Places = resized(s.columns.Hashes, n), resized(s.columns.Places, n)
-	s.starts, s.next = resized(s.starts, partitions+1), resized(s.next, partitions)
-	clear(s.starts)
-	for _, h := range s.hashes {
-		s.starts[partOf(h, partitions)+1]++
+		s.note(i, paths.Hash(&key), partitions)
 	}
 	for p := range partitions {
 		s.starts[p+1] += s.starts[p]
 	}
 	copy(s.next, s.starts)
+}
+
+func (s *shuffle) note(i int, hash uint64, partitions int) {
+	s.hashes[i] = hash
+	s.starts[partOf(hash, partitions)+1]++
 }
 
 // place returns where a record goes among those of all partitions.
