@@ -62,6 +62,7 @@ func (a *Auditor) AddSlot(index int64, decoded []flows.Decoded, parts []*paths.M
 	for _, m := range parts {
 		a.sums.addMap(m)
 	}
+	a.sums.endMaps()
 	a.endSlot()
 }
 

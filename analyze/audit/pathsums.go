@@ -5,56 +5,109 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// pathSums adds up the flows of one path. What ports count is a sum over flows, so that flows of
-// one path may be added to its ports as one.
+// pathSums adds up the flows of each path in a slot. What ports count is a sum over flows, so that
+// flows of one path may be added to its ports as one.
 type pathSums struct {
-	hops   [maxPathHops]paths.Sighting
-	key    model.FlowKey // of one of the flows
-	length uint8         // 0: the path was not met yet
-	apart  bool          // its flows are added one by one
+	list    []pathSum
+	index   map[pathKey]uint32
+	numbers map[*paths.PathEdition][]uint32 // by number of the path in maps: its index in list plus one
 }
 
-const maxPathHops = 8
+// pathSum is the flows of one path in a slot, as one.
+type pathSum struct {
+	hops   [maxPathHops]paths.Sighting
+	key    model.FlowKey // of one of the flows
+	flows  uint32
+	length uint8
+	apart  bool // its flows are added one by one
+}
 
-// addMap adds all flows of a map.
+// pathKey is what flows of one path have in common.
+type pathKey struct {
+	hops   [maxPathHops]pathHop
+	length int
+}
+
+type pathHop struct {
+	sw      model.NodeID
+	in, out model.PortID
+}
+
+const (
+	maxPathHops = 8
+	// Of paths and of editions so many are known. When there are more, all are forgotten.
+	maxPaths    = 1 << 14
+	maxEditions = 1 << 13
+)
+
+// reset begins a slot.
+func (s *pathSums) reset() {
+	if s.index == nil || len(s.list) > maxPaths || len(s.numbers) > maxEditions {
+		s.index, s.numbers, s.list = map[pathKey]uint32{}, map[*paths.PathEdition][]uint32{}, s.list[:0]
+	}
+}
+
+// addMap adds all flows of a map. Some of them are added by endMaps.
 func (t *slotSums) addMap(m *paths.Map) {
+	numbers := t.paths.numbers[m.PathEdition()]
 	for i := range m.Flows() {
 		hops := m.Sightings(i)
 		n, ok := m.PathNumber(i)
-		if !ok || !t.addToPath(n, m.Key(i), hops) {
+		if !ok || len(hops) > maxPathHops {
 			t.addFlow(m.Key(i), hops)
+			continue
+		}
+		for int(n) >= len(numbers) {
+			numbers = append(numbers, 0)
+		}
+		if numbers[n] == 0 {
+			numbers[n] = t.pathOf(hops) + 1
+		}
+		if p := &t.paths.list[numbers[n]-1]; p.apart {
+			t.addFlow(m.Key(i), hops)
+		} else {
+			p.add(m.Key(i), hops)
 		}
 	}
-	for i := range t.paths {
-		if p := &t.paths[i]; p.length > 0 && !p.apart {
-			t.addFlow(&p.key, p.hops[:p.length])
-		}
-	}
-	clear(t.paths)
-	t.paths = t.paths[:0]
+	t.paths.numbers[m.PathEdition()] = numbers
 }
 
-// addToPath adds a flow to the sums of its path. It reports false for a path whose flows are
-// added one by one: a long one, or one that begins after a switch, which may have made the packets.
-func (t *slotSums) addToPath(n uint32, key *model.FlowKey, hops []paths.Sighting) bool {
-	for int(n) >= len(t.paths) {
-		t.paths = append(t.paths, pathSums{})
-	}
-	p := &t.paths[n]
-	if p.length == 0 {
-		p.length = 1
-		if p.apart = len(hops) > maxPathHops || t.ports.Peer(hops[0].Switch, hops[0].In).Kind == paths.SwitchPeer; !p.apart {
-			p.key, p.length = *key, uint8(len(hops))
-			copy(p.hops[:], hops)
-			return true
+// endMaps adds what addMap added up by path.
+func (t *slotSums) endMaps() {
+	for i := range t.paths.list {
+		if p := &t.paths.list[i]; p.flows > 0 {
+			t.addFlow(&p.key, p.hops[:p.length])
+			p.flows = 0
 		}
 	}
-	if p.apart {
-		return false
+}
+
+// pathOf returns the index of a path. Flows of one that begins after a switch, which may have made
+// the packets, are added one by one.
+func (t *slotSums) pathOf(hops []paths.Sighting) uint32 {
+	k := pathKey{length: len(hops)}
+	for i := range hops {
+		k.hops[i] = pathHop{hops[i].Switch, hops[i].In, hops[i].Out}
+	}
+	s := &t.paths
+	n, known := s.index[k]
+	if !known {
+		n = uint32(len(s.list))
+		s.index[k] = n
+		s.list = append(s.list, pathSum{length: uint8(len(hops)), apart: t.ports.Peer(hops[0].Switch, hops[0].In).Kind == paths.SwitchPeer})
+	}
+	return n
+}
+
+// add adds a flow.
+func (p *pathSum) add(key *model.FlowKey, hops []paths.Sighting) {
+	if p.flows++; p.flows == 1 {
+		p.key = *key
+		copy(p.hops[:], hops)
+		return
 	}
 	for i := range hops {
 		sum, s := &p.hops[i&(maxPathHops-1)], &hops[i]
 		sum.Packets, sum.Bytes, sum.Exact = sum.Packets+s.Packets, sum.Bytes+s.Bytes, sum.Exact && s.Exact
 	}
-	return true
 }

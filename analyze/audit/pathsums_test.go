@@ -19,6 +19,8 @@ func TestAddMapEqualsFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	together, apart := 0, 0
+	got := newSlotSums(r.ports) // of all slots: it knows the paths of those before
+	var works [2]paths.Workspace
 	for n := range int64(50) {
 		decoded := map[model.NodeID]*flows.Decoded{}
 		for _, sw := range r.fabric.Switches() {
@@ -47,21 +49,27 @@ func TestAddMapEqualsFlows(t *testing.T) {
 				decoded[out.Node].Records = append(decoded[out.Node].Records, one)
 			}
 		}
-		m := paths.NewMap(n, slot)
-		for _, sw := range r.fabric.Switches() {
-			m.AddFlowset(decoded[sw])
-		}
-		m.OrderPaths(r.ports, routes)
-		got, want := newSlotSums(r.ports), newSlotSums(r.ports)
-		got.addMap(m)
-		for i := range m.Flows() {
-			want.addFlow(m.Key(i), m.Sightings(i))
-			if _, ok := m.PathNumber(i); ok {
-				together++
-			} else {
-				apart++
+		got.reset()
+		want := newSlotSums(r.ports)
+		for part := range works {
+			m := paths.NewPart(paths.NewReports(n, slot), &works[part])
+			for _, sw := range r.fabric.Switches() {
+				d := *decoded[sw]
+				d.Records = slices.DeleteFunc(slices.Clone(d.Records), func(r flows.Record) bool { return int(r.Key.SrcPort)%len(works) != part })
+				m.AddFlowset(&d)
+			}
+			m.OrderPaths(r.ports, routes)
+			got.addMap(m)
+			for i := range m.Flows() {
+				want.addFlow(m.Key(i), m.Sightings(i))
+				if _, ok := m.PathNumber(i); ok {
+					together++
+				} else {
+					apart++
+				}
 			}
 		}
+		got.endMaps()
 		for p := range uint32(r.ports.Len()) {
 			if got.sums[p] != want.sums[p] {
 				t.Fatalf("port %v: %+v; want %+v", r.ports.Port(p), got.sums[p], want.sums[p])

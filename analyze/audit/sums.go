@@ -22,7 +22,7 @@ type slotSums struct {
 	ports   *paths.Ports
 	sums    []portSums // by the port's number
 	touched []uint32
-	paths   []pathSums // by number of the path, of the map that is added
+	paths   pathSums
 }
 
 func newSlotSums(p *paths.Ports) slotSums {
@@ -34,6 +34,7 @@ func (t *slotSums) reset() {
 		t.sums[n] = portSums{}
 	}
 	t.touched = t.touched[:0]
+	t.paths.reset()
 }
 
 // at returns the sums of a port, or nil for one that the fabric does not have.

@@ -105,20 +105,29 @@ func (s *Slot) Flows() iter.Seq[*Flow] {
 // each part.
 func inOrder[P any](parts []P, length func(P) int, place func(P, int) uint32, flow func(P, int) *Flow) iter.Seq[*Flow] {
 	return func(yield func(*Flow) bool) {
-		next := make([]int, len(parts)) // by part: its flow that was not returned yet
+		next := make([]int, len(parts))      // by part: its flow that was not returned yet
+		places := make([]uint64, len(parts)) // by part: the place of that one
+		advance := func(i int) {
+			places[i] = math.MaxUint64
+			if next[i] < length(parts[i]) {
+				places[i] = uint64(place(parts[i], next[i]))
+			}
+		}
+		for i := range parts {
+			advance(i)
+		}
 		for {
 			least, at := uint64(math.MaxUint64), -1
-			for i, p := range parts {
-				if next[i] < length(p) {
-					if place := uint64(place(p, next[i])); place < least {
-						least, at = place, i
-					}
+			for i, p := range places {
+				if p < least {
+					least, at = p, i
 				}
 			}
 			if at < 0 || !yield(flow(parts[at], next[at])) {
 				return
 			}
 			next[at]++
+			advance(at)
 		}
 	}
 }
