@@ -35,7 +35,7 @@ type pathHop struct {
 
 const (
 	maxPathHops = 8
-	// Of paths and of editions so many are known. When there are more, all are forgotten.
+	// Limits of the paths and of the editions that are known. When one is exceeded, all are forgotten.
 	maxPaths    = 1 << 14
 	maxEditions = 1 << 13
 )

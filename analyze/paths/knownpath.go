@@ -118,7 +118,7 @@ func (t *knownPaths) grow() {
 
 func (t *knownPaths) full() bool { return len(t.list) >= cmp.Or(t.most, maxKnownPaths) }
 
-// begin begins a map. All paths are forgotten if there is no room for others.
+// begin begins a map. All paths are forgotten if they are as many as there may be.
 func (t *knownPaths) begin() {
 	if t.edition == nil || t.full() {
 		clear(t.slots)
