@@ -94,11 +94,13 @@ func ofInterface(before, after *Interface) (list []Verdict) {
 	return append(list, verdicts(after.Name, []rule{
 		{max(grown(before.CarrierChanges, after.CarrierChanges), driver(LinkDown)), Cable, "the link changed %d times between up and down"},
 		{max(grown(before.CRCErrors, after.CRCErrors), driver(SymbolErrors)), Cable, "%d frames or symbols arrived damaged: clean or replace cable and optics"},
+		{driver(FECLost), Cable, "error correction could not repair %d blocks: clean or replace cable and optics"},
 		{max(grown(before.Missed, after.Missed), driver(Discarded)), NIC, "the NIC dropped %d packets as its buffers were full: the host reads too slowly"},
 		{driver(OutOfBuffer), Host, "%d packets arrived while no receive buffer was posted: enlarge the rings, or give it more CPU"},
 		{driver(AllowanceExceed), NIC, "%d packets were beyond what this instance may send or receive"},
 		{driver(PauseReceived), Congestion, "the fabric paused this NIC with %d frames: congestion further on"},
 		{driver(PauseSent), Host, "this NIC paused the fabric with %d frames: the host receives too slowly, and may slow down others"},
+		{driver(PauseStorm), Host, "this NIC stopped the fabric for too long %d times: the host, or the NIC, hangs"},
 		{grown(before.QueueDropped, after.QueueDropped), Host, "the queueing discipline dropped %d packets that were to be sent"},
 		{grown(before.SendDropped, after.SendDropped), NIC, "the driver dropped %d packets that were to be sent"},
 	})...)
@@ -132,6 +134,7 @@ func ofRDMA(before, after *RDMAPort, pairs []QueuePair) []Verdict {
 		{n(AckTimeout), Congestion, "%d times an acknowledgement did not come in time"},
 		{n(NotReadyGot), Peer, "peers were not ready to receive %d times: they post too few receive buffers"},
 		{n(NotReadySent), Host, "this host was not ready to receive %d times: it posts too few receive buffers"},
+		{n(Discarded), Host, "the device dropped %d packets that arrived: the host receives too slowly"},
 		{n(RetryExceeded), Peer, "%d connections were given up after their last retry"},
 	})
 	for i := range list {

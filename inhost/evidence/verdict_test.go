@@ -26,20 +26,23 @@ func quiet() *Snapshot {
 // TestVerdicts: each counter that grows has a verdict, with its number, and it alone.
 func TestVerdicts(t *testing.T) {
 	for want, grow := range map[string]func(*Snapshot){
-		"cable eth0: the link changed 3 times":                 func(s *Snapshot) { s.Interfaces[0].CarrierChanges += 3 },
-		"cable eth0: the link went down":                       func(s *Snapshot) { s.Interfaces[0].Up = false },
-		"cable eth0: 5 frames or symbols arrived damaged":      func(s *Snapshot) { s.Interfaces[0].CRCErrors += 5 },
-		"nic eth0: the NIC dropped 6 packets":                  func(s *Snapshot) { s.Interfaces[0].Missed += 6 },
-		"congestion eth0: the fabric paused this NIC with 8":   func(s *Snapshot) { s.Interfaces[0].Driver = map[Meaning]uint64{PauseReceived: 48} },
-		"host eth0: this NIC paused the fabric with 2":         func(s *Snapshot) { s.Interfaces[0].Driver[PauseSent] = 2 },
-		"host eth0: the queueing discipline dropped 4":         func(s *Snapshot) { s.Interfaces[0].QueueDropped += 4 },
-		"host kernel: softirqs dropped 9 packets":              func(s *Snapshot) { s.Softnet.Dropped += 9 },
-		"host kernel: 3 datagrams were dropped":                func(s *Snapshot) { s.Protocols.UDPReceiveFull += 3 },
-		"path kernel: 6 packets arrived with a wrong checksum": func(s *Snapshot) { s.Protocols.ChecksumErrors += 6 },
-		"congestion mlx5_0/1: 7 notifications of congestion":   func(s *Snapshot) { s.RDMA[0].Counters[CNPReceived] += 7 },
-		"host kernel: a firewall of this host dropped 3":       func(s *Snapshot) { s.Drops["netfilter drop"] += 3; s.Drops["no socket"] += 9 },
-		"peer mlx5_0/1: peers were not ready to receive 2":     func(s *Snapshot) { s.RDMA[0].Counters[NotReadyGot] += 2 },
-		"congestion kernel: TCP sent 10 of 10000 segments":     func(s *Snapshot) { s.Protocols.SegmentsSent += 10000; s.Protocols.Retransmitted += 10 },
+		"cable eth0: the link changed 3 times":                  func(s *Snapshot) { s.Interfaces[0].CarrierChanges += 3 },
+		"cable eth0: the link went down":                        func(s *Snapshot) { s.Interfaces[0].Up = false },
+		"cable eth0: 5 frames or symbols arrived damaged":       func(s *Snapshot) { s.Interfaces[0].CRCErrors += 5 },
+		"nic eth0: the NIC dropped 6 packets":                   func(s *Snapshot) { s.Interfaces[0].Missed += 6 },
+		"congestion eth0: the fabric paused this NIC with 8":    func(s *Snapshot) { s.Interfaces[0].Driver = map[Meaning]uint64{PauseReceived: 48} },
+		"host eth0: this NIC paused the fabric with 2":          func(s *Snapshot) { s.Interfaces[0].Driver[PauseSent] = 2 },
+		"cable eth0: error correction could not repair 3 b":     func(s *Snapshot) { s.Interfaces[0].Driver[FECLost] = 3 },
+		"host eth0: this NIC stopped the fabric for too long 2": func(s *Snapshot) { s.Interfaces[0].Driver[PauseStorm] = 2 },
+		"host mlx5_0/1: the device dropped 4 packets":           func(s *Snapshot) { s.RDMA[0].Counters[Discarded] = 4 },
+		"host eth0: the queueing discipline dropped 4":          func(s *Snapshot) { s.Interfaces[0].QueueDropped += 4 },
+		"host kernel: softirqs dropped 9 packets":               func(s *Snapshot) { s.Softnet.Dropped += 9 },
+		"host kernel: 3 datagrams were dropped":                 func(s *Snapshot) { s.Protocols.UDPReceiveFull += 3 },
+		"path kernel: 6 packets arrived with a wrong checksum":  func(s *Snapshot) { s.Protocols.ChecksumErrors += 6 },
+		"congestion mlx5_0/1: 7 notifications of congestion":    func(s *Snapshot) { s.RDMA[0].Counters[CNPReceived] += 7 },
+		"host kernel: a firewall of this host dropped 3":        func(s *Snapshot) { s.Drops["netfilter drop"] += 3; s.Drops["no socket"] += 9 },
+		"peer mlx5_0/1: peers were not ready to receive 2":      func(s *Snapshot) { s.RDMA[0].Counters[NotReadyGot] += 2 },
+		"congestion kernel: TCP sent 10 of 10000 segments":      func(s *Snapshot) { s.Protocols.SegmentsSent += 10000; s.Protocols.Retransmitted += 10 },
 		"peer tcp 10.0.0.2:5000 > 10.0.0.3:80: the peer's": func(s *Snapshot) {
 			s.Connections[0].Busy += time.Second
 			s.Connections[0].PeerLimited += time.Second / 2
@@ -110,14 +113,22 @@ func TestVerdictsNameUsers(t *testing.T) {
 func TestMeanings(t *testing.T) {
 	for name, want := range map[string]Meaning{
 		"rx_prio3_pause": PauseReceived, "rx_prio3_pause_duration": PausedTime, "tx_priority_7_xoff.nic": PauseSent, "port.rx_priority_0_xoff": PauseReceived,
-		"pfc_pri5_rx_duration_us": PausedTime, "rx_prio3_pause_transition": "", "rx_packets": "", "": "",
+		"pfc_pri5_rx_duration_us": PausedTime, "rx_pripause_3_1us_count": PausedTime, "tx_pripause_3_1us_count": "", "rx_pause_1us_count": PausedTime,
+		"frames_rx_pripause": PauseReceived, "frames_rx_pri_3": "", "port.rx_discards": Discarded, "rx_dropped.nic": Discarded, "rx_prio3_buf_discard": "",
+		"rx_pfc_ena_frames_pri3": "", "rx_corrected_bits_phy": FECCorrected, "rx_fec_uncorrectable_blocks": FECLost,
+		"rx_prio3_pause_transition": "", "rx_packets": "", "": "",
 	} {
 		if got, ok := NICMeaning(name); got != want || ok != (want != "") {
 			t.Errorf("NICMeaning(%s) = %q, %v; want %q", name, got, ok, want)
 		}
 	}
-	if got, ok := RDMAMeaning("np_cnp_sent"); got != CNPSent || !ok {
-		t.Errorf("RDMAMeaning(np_cnp_sent) = %q, %v; want %q", got, ok, CNPSent)
+	for name, want := range map[string]Meaning{
+		"np_cnp_sent": CNPSent, "tx_rdma_cnp_pkts": CNPSent, "cnpSent": CNPSent, "tx_cnp_pkts": CNPSent, "RNR received": NotReadyGot,
+		"resp_tx_pkt_seq_err": OutOfSequence, "oos_drop_count": OutOfSequence, "out_of_seq_request": OutOfSequence, "rx_drops": Discarded, "rx_rdma_ucast_pkts": "",
+	} {
+		if got, ok := RDMAMeaning(name); got != want || ok != (want != "") {
+			t.Errorf("RDMAMeaning(%s) = %q, %v; want %q", name, got, ok, want)
+		}
 	}
 }
 
