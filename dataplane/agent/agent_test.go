@@ -26,10 +26,11 @@ import (
 )
 
 // childOf names the interface, and hookOf the hook, in the environment of a process that
-// runs an agent until it is killed.
+// runs an agent until it is killed, or until it starves if starves is set.
 const (
 	childOf = "WEFT_AGENT_TEST_INTERFACE"
 	hookOf  = "WEFT_AGENT_TEST_HOOK"
+	starves = "WEFT_AGENT_TEST_STARVES"
 )
 
 func TestMain(m *testing.M) {
@@ -50,6 +51,9 @@ func runChild(name string) error {
 		return err
 	}
 	fmt.Println("attached")
+	if os.Getenv(starves) != "" {
+		go starve()
+	}
 	return a.Run(context.Background())
 }
 
@@ -144,12 +148,7 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 			if err := a.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// The kernel frees the files of a process at its own pace.
-			for began := time.Now(); attached(t, index) > 0; time.Sleep(10 * time.Millisecond) {
-				if time.Since(began) > time.Minute {
-					t.Fatal("the program of a killed agent is still attached")
-				}
-			}
+			awaitAttached(t, index, 0)
 		})
 	}
 }
@@ -157,8 +156,19 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 // killAgent kills a process with an agent once it has attached, and what runs then has ended.
 func killAgent(t *testing.T, name string, hook kernel.Hook, run func()) {
 	t.Helper()
+	child := startAgent(t, name, hook)
+	run()
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // killed
+}
+
+// startAgent starts a process with an agent, and returns when that has attached.
+func startAgent(t *testing.T, name string, hook kernel.Hook, env ...string) *exec.Cmd {
+	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childOf+"="+name, hookOf+"="+string(hook))
+	child.Env = append(append(os.Environ(), childOf+"="+name, hookOf+"="+string(hook)), env...)
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -170,11 +180,7 @@ func killAgent(t *testing.T, name string, hook kernel.Hook, run func()) {
 	if err != nil || strings.TrimSpace(line) != "attached" {
 		t.Fatalf("the agent says %q, %v; want attached", line, err)
 	}
-	run()
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // killed
+	return child
 }
 
 // TestCollectorGone runs an agent without a collector: what it cannot report is counted,
