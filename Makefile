@@ -54,7 +54,7 @@ test: unit vm-test fuzz ## Run every test with the race detector, those that nee
 unit: export RAPID_SEED ?= 1
 unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
-	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd vtysh:frr clickhouse-server:clickhouse-server
+	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd vtysh:frr iperf3:iperf3 clickhouse-server:clickhouse-server
 	$(GO) test -p $(PACKAGES) -timeout 20m -race ./...
 	$(GO) test -p $(PACKAGES) -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(filter-out $(ALONE),$(PLAIN)) # vetted above
 	$(GO) test -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(ALONE))" $(ALONE)

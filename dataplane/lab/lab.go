@@ -38,6 +38,7 @@ type Config struct {
 // Lab is a fabric of network namespaces.
 type Lab struct {
 	cfg    Config
+	claim  *claim
 	fabric *topo.Fabric
 	nodes  map[model.NodeID]*namespace
 	agents map[model.NodeID]*agent.Agent
@@ -46,7 +47,8 @@ type Lab struct {
 	routers map[model.NodeID]*router // with Config.BGP, of switches
 }
 
-// Up builds a fabric. What a lab before has left behind is removed first. Agents count
+// Up builds a fabric. What a lab before has left behind is removed first; while another is up, that is an
+// error. Agents count
 // from Run on. With BGP, Converge waits for the routes.
 func Up(cfg Config) (_ *Lab, err error) {
 	l := &Lab{
@@ -56,7 +58,11 @@ func Up(cfg Config) (_ *Lab, err error) {
 	if err := checkNames(l.fabric); err != nil {
 		return nil, err
 	}
-	if _, err := Remove(); err != nil {
+	if l.claim, err = newClaim(); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	if _, err := removeNamespaces(); err != nil {
+		l.claim.end()
 		return nil, fmt.Errorf("lab: %w", err)
 	}
 	defer func() {
@@ -339,8 +345,12 @@ func (l *Lab) Close() (err error) {
 	for _, ns := range l.nodes {
 		ns.close()
 	}
-	_, removeErr := Remove()
-	return errors.Join(err, removeErr)
+	if l.claim.holds() {
+		_, removeErr := Remove()
+		err = errors.Join(err, removeErr)
+	}
+	l.claim.end()
+	return err
 }
 
 // Open opens a fabric that another process has built, to inject faults.

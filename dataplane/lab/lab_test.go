@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -236,6 +237,58 @@ func closeLab(t *testing.T, l *lab.Lab) {
 	if left, err := lab.Remove(); err != nil || len(left) > 0 {
 		t.Errorf("after Close: Remove = %v, %v; want nothing left", left, err)
 	}
+	if _, err := os.Stat("/run/weft-lab"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after Close: /run/weft-lab: %v; want it removed", err)
+	}
+}
+
+// TestOneLabAtATime: while a lab is up, another is refused and changes nothing. One that was removed under its
+// process's feet does not remove the next one.
+func TestOneLabAtATime(t *testing.T) {
+	needsRoot(t)
+	f, err := topo.LeafSpine(1, 1, 1, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := lab.Config{
+		Routes: r, Agent: agentConfig(t, netip.MustParseAddrPort("127.0.0.1:9")), List: func(id model.NodeID) dta.ListID { return dta.ListID(id) },
+	}
+	names := func() (list []string) {
+		for _, n := range f.Nodes() {
+			if _, err := os.Stat("/run/netns/weft-" + n.Name); err == nil {
+				list = append(list, n.Name)
+			}
+		}
+		return list
+	}
+	first, err := lab.Up(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lab.Up(cfg); err == nil || !strings.Contains(err.Error(), "another lab is up") {
+		t.Errorf("a second Up = %v; want an error that says so", err)
+	}
+	if n := names(); len(n) != len(f.Nodes()) {
+		t.Errorf("after it %v is left of the first; want all of it", n)
+	}
+	if removed, err := lab.Remove(); err != nil || len(removed) != len(f.Nodes()) {
+		t.Errorf("Remove = %v, %v; want the first lab", removed, err)
+	}
+	second, err := lab.Up(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := names(); len(n) != len(f.Nodes()) {
+		t.Errorf("the end of the first leaves %v of the second; want all of it", n)
+	}
+	closeLab(t, second)
 }
 
 // checkPath compares where a flow was seen with the paths that are intended, and its
