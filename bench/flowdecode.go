@@ -146,15 +146,11 @@ func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], l wir
 		Geometry: wire.Geometry(s.Family().Geometry), Layout: l,
 		Counts: wire.Counts{Packets: packets, Bytes: bytes, Flows: s.Inserted()},
 	}
-	a, err := flows.NewAssembler(flows.DefaultConfig())
-	if err != nil {
-		return nil, err
-	}
 	split, err := h.Split(8900)
 	if err != nil {
 		return nil, err
 	}
-	var out []*flows.Flowset
+	var chunks [][]byte
 	for span, more := split.Next(); more; span, more = split.Next() {
 		b := h.Open(nil, span)
 		if span.Section == wire.Filter {
@@ -167,14 +163,9 @@ func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], l wir
 				b = h.Layout.AppendCell(b, &cell)
 			}
 		}
-		if out, err = a.AddChunk(0, wire.Seal(b, 0), out); err != nil {
-			return nil, err
-		}
+		chunks = append(chunks, wire.Seal(b, 0))
 	}
-	if len(out) != 1 {
-		return nil, fmt.Errorf("%d flowsets assembled, want 1", len(out))
-	}
-	return out[0], nil
+	return assembleChunks(chunks)
 }
 
 // paperCell has the counts of the published times of NetDecode: packets alone.

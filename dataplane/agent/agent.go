@@ -61,7 +61,7 @@ func DefaultMirrors() mirror.Config {
 
 // SetFlows sizes the flowsets of both families for a number of flows in a slot.
 func (c *Config) SetFlows(flows int) error {
-	plan, err := flowset.Plan(flows, 0.99, flowset.Single)
+	plan, err := ebpf.Plan(flows)
 	if err != nil {
 		return err
 	}

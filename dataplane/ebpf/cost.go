@@ -79,7 +79,7 @@ func MeasureCost(ctx context.Context, flows, rounds, packets int) (c Cost, err e
 // loadForCost loads a flowset with a table for all flows, and a slot that does not end
 // while it is measured.
 func loadForCost(flows int) (*Flowset, error) {
-	plan, err := flowset.Plan(flows, 0.99, flowset.Single)
+	plan, err := Plan(flows)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ inline_always u32 group(u64 x, u64 words, u64 *mask)
  * flow's groups before it: groups may share a word. */
 inline_always u32 last_missing(struct hash h, u32 base, const volatile struct family *f)
 {
-	u32 last = MAX_GROUPS;
+	u32 last = MAX_GROUPS, words[MAX_GROUPS] = {};
 	u64 x = h.a, mask, other;
 	for (u32 i = 0; i < MAX_GROUPS && i < f->groups; i++, x += h.b) {
 		u32 at = base + group(x, f->words, &mask);
@@ -126,9 +126,12 @@ inline_always u32 last_missing(struct hash h, u32 base, const volatile struct fa
 		if (!word)
 			break;
 		u64 missing = mask & ~*word, y = h.a;
+		words[i] = at;
 		for (u32 j = 0; j < MAX_GROUPS && j < i; j++, y += h.b)
-			if (base + group(y, f->words, &other) == at)
+			if (unlikely(words[j] == at)) {
+				group(y, f->words, &other);
 				missing &= ~other;
+			}
 		if (missing)
 			last = i;
 	}
@@ -164,6 +167,14 @@ inline_always bool is_new(struct hash h, u32 bank, const volatile struct family 
 			missing = mask & ~before;
 	}
 	return missing != 0;
+}
+
+/* fetch_sum begins to fetch a cell into the cache. */
+inline_always void fetch_sum(u32 at, bool v6)
+{
+	const volatile u64 *s = v6 ? (void *)bpf_map_lookup_elem(&sums6, &at) : (void *)bpf_map_lookup_elem(&sums4, &at);
+	if (s)
+		(void)*s;
 }
 
 /* insert adds a flow's key and ports to its cell. */
@@ -214,6 +225,12 @@ inline_always void count_flow(void *ctx, const struct headers *p, bool v6, u32 b
 			(void)*(volatile u64 *)count[t];
 	}
 	bool new = is_new(h, bank, f);
+	if (unlikely(new)) {
+#pragma clang loop unroll(full)
+		for (u32 t = 0; t < MAX_TABLES; t++)
+			if (t < f->tables)
+				fetch_sum(first + cell_of(h, t, f->cells), v6);
+	}
 	if (unlikely(new))
 		both_ports = port_of(ingress) << 16 | egress_of(ctx, p, ingress);
 #pragma clang loop unroll(full)

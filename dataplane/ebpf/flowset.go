@@ -53,6 +53,17 @@ type Flowset struct {
 	wait       func() error // until no CPU writes to a bank that was closed
 }
 
+// Plan sizes the flowset of a host for a number of flows in a slot, each flowset to be decoded alone. A
+// packet of a known flow reads two words of the filter, where a switch reads three or four: a word is
+// a miss of the cache.
+func Plan(flows int) (flowset.Sizing, error) {
+	plan, err := flowset.Plan(flows, 0.99, flowset.Single)
+	if err == nil {
+		plan.SetGroups(2)
+	}
+	return plan, err
+}
+
 // Load loads the program into the kernel. It attaches nothing.
 func Load(sw model.NodeID, cfg flowset.Config) (*Flowset, error) {
 	if err := check(&cfg); err != nil {

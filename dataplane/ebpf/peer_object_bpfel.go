@@ -33,9 +33,11 @@ type peerObjectFlowKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	peerObjectMapFlows    = "flows"
-	peerObjectProgHashMap = "hash_map"
-	peerObjectProgNothing = "nothing"
+	peerObjectMapCpuFlows    = "cpu_flows"
+	peerObjectMapFlows       = "flows"
+	peerObjectProgCpuHashMap = "cpu_hash_map"
+	peerObjectProgHashMap    = "hash_map"
+	peerObjectProgNothing    = "nothing"
 )
 
 // loadPeerObject returns the embedded CollectionSpec for peerObject.
@@ -80,22 +82,23 @@ type peerObjectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type peerObjectProgramSpecs struct {
-	HashMap *ebpf.ProgramSpec `ebpf:"hash_map"`
-	Nothing *ebpf.ProgramSpec `ebpf:"nothing"`
+	CpuHashMap *ebpf.ProgramSpec `ebpf:"cpu_hash_map"`
+	HashMap    *ebpf.ProgramSpec `ebpf:"hash_map"`
+	Nothing    *ebpf.ProgramSpec `ebpf:"nothing"`
 }
 
 // peerObjectMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type peerObjectMapSpecs struct {
-	Flows *ebpf.MapSpec `ebpf:"flows"`
+	CpuFlows *ebpf.MapSpec `ebpf:"cpu_flows"`
+	Flows    *ebpf.MapSpec `ebpf:"flows"`
 }
 
 // peerObjectVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type peerObjectVariableSpecs struct {
-}
+type peerObjectVariableSpecs struct{}
 
 // peerObjectObjects contains all objects after they have been loaded into the kernel.
 //
@@ -117,11 +120,13 @@ func (o *peerObjectObjects) Close() error {
 //
 // It can be passed to loadPeerObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type peerObjectMaps struct {
-	Flows *ebpf.Map `ebpf:"flows"`
+	CpuFlows *ebpf.Map `ebpf:"cpu_flows"`
+	Flows    *ebpf.Map `ebpf:"flows"`
 }
 
 func (m *peerObjectMaps) Close() error {
 	return _PeerObjectClose(
+		m.CpuFlows,
 		m.Flows,
 	)
 }
@@ -129,19 +134,20 @@ func (m *peerObjectMaps) Close() error {
 // peerObjectVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadPeerObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
-type peerObjectVariables struct {
-}
+type peerObjectVariables struct{}
 
 // peerObjectPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadPeerObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type peerObjectPrograms struct {
-	HashMap *ebpf.Program `ebpf:"hash_map"`
-	Nothing *ebpf.Program `ebpf:"nothing"`
+	CpuHashMap *ebpf.Program `ebpf:"cpu_hash_map"`
+	HashMap    *ebpf.Program `ebpf:"hash_map"`
+	Nothing    *ebpf.Program `ebpf:"nothing"`
 }
 
 func (p *peerObjectPrograms) Close() error {
 	return _PeerObjectClose(
+		p.CpuHashMap,
 		p.HashMap,
 		p.Nothing,
 	)

@@ -86,10 +86,9 @@ func Plan(flows int, target float64, mode Mode) (Sizing, error) {
 	}
 	s.CellsPerFlow = best / float64(flows)
 
-	risk := (1 - target) / 10
-	s.FilterHashes, s.FilterBits = filterFor(flows, risk)
+	s.FilterHashes, s.FilterBits = filterFor(flows, s.risk())
 	s.NoFalsePositive = s.Geometry.NoFalsePositive(flows)
-	s.ScatteredHashes, s.ScatteredBits = scatteredFor(flows, risk)
+	s.ScatteredHashes, s.ScatteredBits = scatteredFor(flows, s.risk())
 	return s, nil
 }
 
@@ -134,15 +133,30 @@ func cellsFor(tables uint8, flows, column int, mode Mode) (cells float64, ok boo
 func filterFor(flows int, risk float64) (hashes uint8, bits uint32) {
 	var words []uint32 // by groups, less one; beyond the optimum they only grow
 	for n := 1; n <= 2 || n <= maxGroups && words[n-2] <= words[n-3]; n++ {
-		words = append(words, uint32(least(math.MaxUint32/64, func(w uint64) bool {
-			g := sketch.Geometry{FilterHashes: uint8(n * sketch.GroupBits), FilterBits: uint32(w) * 64}
-			return 1-g.NoFalsePositive(flows) <= risk
-		})))
+		words = append(words, wordsFor(n, flows, risk))
 	}
 	best := slices.Min(words)
 	n := slices.IndexFunc(words, func(w uint32) bool { return float64(w) <= 1.15*float64(best) })
 	return uint8((n + 1) * sketch.GroupBits), words[n] * 64
 }
+
+// wordsFor returns the fewest words of a filter with a number of groups.
+func wordsFor(groups, flows int, risk float64) uint32 {
+	return uint32(least(math.MaxUint32/64, func(w uint64) bool {
+		g := sketch.Geometry{FilterHashes: uint8(groups * sketch.GroupBits), FilterBits: uint32(w) * 64}
+		return 1-g.NoFalsePositive(flows) <= risk
+	}))
+}
+
+// SetGroups sizes the filter anew for a number of groups, each a word to fetch per packet: fewer than
+// planned need more memory.
+func (s *Sizing) SetGroups(groups int) {
+	s.FilterHashes, s.FilterBits = uint8(groups*sketch.GroupBits), wordsFor(groups, s.Flows, s.risk())*64
+	s.NoFalsePositive = s.Geometry.NoFalsePositive(s.Flows)
+}
+
+// risk is the probability that the filter may have a false positive.
+func (s *Sizing) risk() float64 { return (1 - s.Target) / 10 }
 
 // scatteredFor is filterFor by the paper's formula: the product over i flows
 // of 1 - (1-e^(-k i/m))^k.

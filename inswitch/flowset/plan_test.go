@@ -106,3 +106,25 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSetGroups: a filter of fewer words a packet is larger and no more often wrong.
+func TestSetGroups(t *testing.T) {
+	for _, flows := range []int{200, 1000, 100_000} {
+		planned, err := Plan(flows, 0.99, Single)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := planned
+		s.SetGroups(2)
+		if s.FilterHashes != 2*sketch.GroupBits || s.FilterBits <= planned.FilterBits || s.FilterBits > 3*planned.FilterBits {
+			t.Errorf("%d flows: %d hashes and %d bits; want 8, and up to three times the %d planned", flows, s.FilterHashes, s.FilterBits, planned.FilterBits)
+		}
+		if s.NoFalsePositive < 0.999 || s.Cells() != planned.Cells() {
+			t.Errorf("%d flows: no false positive in %v of slots, %d cells; want 0.999 and %d", flows, s.NoFalsePositive, s.Cells(), planned.Cells())
+		}
+		s.SetGroups(int(planned.FilterHashes) / sketch.GroupBits)
+		if s.FilterBits != planned.FilterBits {
+			t.Errorf("%d flows: %d bits with the planned groups; want %d", flows, s.FilterBits, planned.FilterBits)
+		}
+	}
+}
