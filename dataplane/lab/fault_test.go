@@ -249,16 +249,22 @@ func (w *watched) limitRates(to string, from ...string) (repair func() error, er
 	return repair, nil
 }
 
+// healthy waits for three seconds, in which nothing must be found.
+func (w *watched) healthy() {
+	w.t.Helper()
+	known, end := len(w.incidents()), time.Now().Add(race.Less(3*time.Second, time.Second))
+	w.await("healthy seconds", func() bool { return time.Now().After(end) })
+	if found := w.incidents(); len(found) != known {
+		w.t.Fatalf("on a healthy fabric, after %d incidents of faults: %+v; want no more", known, found)
+	}
+}
+
 // TestFaultsAreNamed injects real faults into a fabric of kernels: cause and switch of each
-// are named, and nothing is found while there is none.
+// are named, and nothing is found in the healthy seconds before the first, and after each round.
 func TestFaultsAreNamed(t *testing.T) {
 	needsRoot(t)
 	w := watch(t, lab.TrafficConfig{UDP: 1, IPv4: true, Pause: 5 * time.Millisecond}, nil)
-	healthy := time.Now().Add(race.Less(3*time.Second, time.Second))
-	w.await("three healthy seconds", func() bool { return time.Now().After(healthy) })
-	if found := w.incidents(); len(found) > 0 {
-		t.Fatalf("on a healthy fabric: %+v; want no incidents", found)
-	}
+	w.healthy()
 	var took []time.Duration
 	for round := range race.Less(4, 1) {
 		list := w.faults(round)
@@ -289,6 +295,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				return !slices.ContainsFunc(w.incidents(), func(in api.Incident) bool { return in.End == nil })
 			})
 		}
+		w.healthy()
 	}
 	slices.Sort(took)
 	t.Logf("%d faults; time to name one: median %v, longest %v", len(took), took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
