@@ -134,6 +134,7 @@ type Device struct {
 	MTU        int        // longest IP packet that the fabric's links carry, in bytes
 	Ports      []Port     // Ports[0] is port 1
 
+	Buffer model.Bytes // that all ports share; 0: unknown
 	// Xoff and Xon are the lengths of an ingress queue from which the switch pauses
 	// the neighbour and lets it resume, where they are static; 0: they are not.
 	Xoff, Xon model.Bytes

@@ -63,7 +63,7 @@ func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	if mtu == 0 {
 		mtu = defaultMTU(n)
 	}
-	d := inswitch.Device{ID: id, IPv4: node.IPv4, IPv6: node.IPv6, MTU: mtu}
+	d := inswitch.Device{ID: id, IPv4: node.IPv4, IPv6: node.IPv6, MTU: mtu, Buffer: n.Config().Buffer}
 	for _, p := range n.Switch(id).Ports() {
 		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), FacesHost: p.Peer().Host() != nil})
 	}

@@ -215,7 +215,7 @@ func TestDescribe(t *testing.T) {
 	d := Describe(n, 5, 0)
 	want := inswitch.Device{
 		ID: 5, IPv4: n.Fabric().Node(5).IPv4, IPv6: n.Fabric().Node(5).IPv6,
-		MTU: 1024 + 40 + 8 + 12 + 16 + 4 + 164,
+		MTU: 1024 + 40 + 8 + 12 + 16 + 4 + 164, Buffer: sim.DefaultConfig().Buffer,
 		Ports: []inswitch.Port{
 			{Rate: 100 * model.Gbps, FacesHost: true}, {Rate: 100 * model.Gbps, FacesHost: true}, {Rate: 100 * model.Gbps},
 		},

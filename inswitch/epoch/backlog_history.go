@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"math"
+	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -32,6 +33,7 @@ type backlogHistory struct {
 	points    [BacklogPoints]backlogPoint
 	used      int
 	cut       bool // points before the first one were removed
+	memory    time.Duration
 	quiet     bool // the backlog is within the error; the last point says 0
 	sample    backlogPoint
 	low, high float64 // slopes of the lines from the last point that pass all samples since
@@ -45,7 +47,7 @@ func (h *backlogHistory) observe(now model.Time, bytes, deviation uint64) {
 		if bytes <= 2*deviation {
 			return
 		}
-		*h = backlogHistory{cut: h.used > 0}
+		*h = backlogHistory{cut: h.used > 0, memory: h.memory}
 		h.anchor(backlogPoint{at: now})
 	case bytes <= deviation:
 		if !h.quiet {
@@ -93,10 +95,10 @@ func (h *backlogHistory) anchor(p backlogPoint) {
 }
 
 // remove removes the first point, if what was before the second is older than
-// intervalMemory; else, of those between, the one that matters least.
+// the memory; else, of those between, the one that matters least.
 func (h *backlogHistory) remove(now model.Time) {
 	at, least := 0, math.Inf(1)
-	for i := 1; i < h.used-1 && now.Sub(h.points[1].at) < intervalMemory; i++ {
+	for i := 1; i < h.used-1 && now.Sub(h.points[1].at) < h.memory; i++ {
 		before, p, next := &h.points[i-1], &h.points[i], &h.points[i+1]
 		area := math.Abs(float64(p.at-before.at)*(float64(next.bytes)-float64(before.bytes)) -
 			float64(next.at-before.at)*(float64(p.bytes)-float64(before.bytes)))
@@ -110,9 +112,9 @@ func (h *backlogHistory) remove(now model.Time) {
 	h.used--
 }
 
-// report adds a history to a report, if it changed within intervalMemory.
+// report adds a history to a report, if it changed within the memory.
 func (h *backlogHistory) report(b *epoch.Builder, now model.Time, v epoch.BacklogHistory) {
-	if h.used == 0 || now.Sub(h.sample.at) >= intervalMemory && h.quiet {
+	if h.used == 0 || now.Sub(h.sample.at) >= h.memory && h.quiet {
 		return
 	}
 	v.Cut = h.cut

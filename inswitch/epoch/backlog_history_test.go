@@ -62,7 +62,7 @@ func TestHistoryPassesAllSamples(t *testing.T) {
 	const deviation = 2000
 	compared := 0
 	for seed := range uint64(60) {
-		var h backlogHistory
+		h := backlogHistory{memory: pauseMemory}
 		list := anyBacklogs(rand.New(rand.NewPCG(seed, 1)), 6)
 		for i, s := range list {
 			h.observe(s.at, s.bytes, deviation)
@@ -84,14 +84,14 @@ func TestHistoryPassesAllSamples(t *testing.T) {
 }
 
 // TestHistoryForgetsGradually: with more changes than points the newest part stays
-// exact, the first point stays for intervalMemory, and the area below the line is
+// exact, the first point stays for the memory, and the area below the line is
 // near that of all samples, on average.
 func TestHistoryForgetsGradually(t *testing.T) {
 	const deviation = 2000
 	const seeds = 20
 	sum := 0.0
 	for seed := range uint64(seeds) {
-		var h backlogHistory
+		h := backlogHistory{memory: pauseMemory}
 		list := anyBacklogs(rand.New(rand.NewPCG(seed, 2)), 60)
 		for _, s := range list {
 			h.observe(s.at, s.bytes, deviation)
@@ -100,7 +100,7 @@ func TestHistoryForgetsGradually(t *testing.T) {
 		if got, _ := h.line(last.at); math.Abs(got-float64(last.bytes)) > deviation {
 			t.Fatalf("seed %d: the line ends at %v; want %d", seed, got, last.bytes)
 		}
-		if last.at.Sub(list[0].at) < intervalMemory && h.cut {
+		if last.at.Sub(list[0].at) < pauseMemory && h.cut {
 			t.Fatalf("seed %d: the history of %v was cut", seed, last.at.Sub(list[0].at))
 		}
 		want, got := 0.0, 0.0
@@ -120,7 +120,7 @@ func TestHistoryForgetsGradually(t *testing.T) {
 
 // TestHistoryOfAnUnsteadyClock: a clock that is set back starts the history anew.
 func TestHistoryOfAnUnsteadyClock(t *testing.T) {
-	var h backlogHistory
+	h := backlogHistory{memory: pauseMemory}
 	for i := range 10 {
 		h.observe(model.Time(1000+100*i), uint64(10_000*i), 2000)
 	}
@@ -133,7 +133,7 @@ func TestHistoryOfAnUnsteadyClock(t *testing.T) {
 // TestSmallBacklogsHaveNoHistory: packets that wait for the wire are no backlog,
 // and a quiet pair leaves the reports.
 func TestSmallBacklogsHaveNoHistory(t *testing.T) {
-	var h backlogHistory
+	h := backlogHistory{memory: pauseMemory}
 	for i := range 1000 {
 		h.observe(model.Time(i*100), uint64(i%4)*1000, 2000)
 	}
@@ -145,7 +145,7 @@ func TestSmallBacklogsHaveNoHistory(t *testing.T) {
 	for _, tc := range []struct {
 		after time.Duration
 		want  bool
-	}{{time.Millisecond, true}, {intervalMemory, false}} {
+	}{{time.Millisecond, true}, {pauseMemory, false}} {
 		var b epoch.Builder
 		if err := b.Reset(epoch.Header{EpochLength: 1}, 1400, 1); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestSmallBacklogsHaveNoHistory(t *testing.T) {
 }
 
 func TestHistoryAllocatesNothing(t *testing.T) {
-	var h backlogHistory
+	h := backlogHistory{memory: pauseMemory}
 	list := anyBacklogs(rand.New(rand.NewPCG(1, 3)), 20)
 	i := 0
 	if n := testing.AllocsPerRun(1000, func() {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -153,8 +154,8 @@ func (q *queue) foundBelow(now model.Time, found model.Bytes) {
 }
 
 // reportIntervals adds the intervals of a queue to a report, if it was paused or
-// congested within intervalMemory.
-func (q *queue) reportIntervals(b *epoch.Builder, out model.PortID, class model.Priority, now model.Time) {
+// congested within the memory of the switch.
+func (q *queue) reportIntervals(b *epoch.Builder, out model.PortID, class model.Priority, now model.Time, memory time.Duration) {
 	h := q.history
 	if h == nil {
 		return
@@ -164,7 +165,7 @@ func (q *queue) reportIntervals(b *epoch.Builder, out model.PortID, class model.
 	if last := h.congestion.newest(); last != nil && !congested {
 		congestionEnd = last.end
 	}
-	if !h.pauses.endedWithin(now, pauseEnd) && !h.congestion.endedWithin(now, congestionEnd) {
+	if !h.pauses.endedWithin(memory, now, pauseEnd) && !h.congestion.endedWithin(memory, now, congestionEnd) {
 		return
 	}
 	h.pauses.report(b, now, pauseEnd, epoch.Intervals{Port: out, Priority: class, Open: paused})
@@ -203,10 +204,10 @@ func (t *telemetry) longestWait(out model.PortID, from, now model.Time, rate mod
 	return longest
 }
 
-// endedWithin reports whether there is an interval, and the last one ended within
-// intervalMemory.
-func (r *intervalRing) endedWithin(now, end model.Time) bool {
-	return r.used > 0 && now.Sub(end) < intervalMemory
+// endedWithin reports whether there is an interval, and the last one ended no longer
+// ago than memory.
+func (r *intervalRing) endedWithin(memory time.Duration, now, end model.Time) bool {
+	return r.used > 0 && now.Sub(end) < memory
 }
 
 // report adds the intervals, of which the last one ended at a time, to a report,
@@ -230,6 +231,20 @@ func (r *intervalRing) report(b *epoch.Builder, now, end model.Time, v epoch.Int
 
 func saturated(n model.Bytes) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// intervalMemory is how long after its last pause or congestion the intervals of a
-// queue are reported. It bounds the reports of a switch that has run for long.
-const intervalMemory = pauseMemory
+// memoryOf returns how long after its last pause or congestion the intervals of a
+// queue are reported, which bounds the reports of a switch that has run for long: as
+// many times as long as a link takes for the switch's buffer, which is how long a pause
+// may delay what comes after it. In the paper's network, 3 MB at 100 Gb/s, that is 9.6 ms.
+func memoryOf(dev *inswitch.Device) time.Duration {
+	const drains = 40
+	slowest := model.Rate(0)
+	for i := range dev.Ports {
+		if r := dev.Ports[i].Rate; r > 0 && (slowest == 0 || r < slowest) {
+			slowest = r
+		}
+	}
+	if dev.Buffer <= 0 || slowest == 0 {
+		return pauseMemory
+	}
+	return time.Duration(min(drains*float64(dev.Buffer)*8e9/float64(slowest), float64(epoch.MaxAge)))
+}

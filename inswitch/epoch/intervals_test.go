@@ -94,7 +94,7 @@ func TestIntervalsEqualAListOfAllEvents(t *testing.T) {
 			for class := range model.Priority(classes) {
 				q := log(out, class)
 				pauses, congestion := q.pauses(now), q.congestion(now)
-				recent := func(all []span) bool { return len(all) > 0 && now-all[len(all)-1].end < intervalMemory }
+				recent := func(all []span) bool { return len(all) > 0 && now-all[len(all)-1].end < pauseMemory }
 				if !recent(pauses) && !recent(congestion) {
 					continue
 				}

@@ -1,6 +1,8 @@
 package epoch
 
 import (
+	"time"
+
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -22,8 +24,9 @@ type occupancy struct {
 	mask  uint64
 	seed  uint64
 
-	deviation uint64 // that histories may have
-	histories int    // that are kept
+	deviation uint64        // that histories may have
+	histories int           // that are kept
+	memory    time.Duration // of histories
 }
 
 // pairBacklog is the backlog of a pair of ports. Its history is nil while it was
@@ -55,7 +58,10 @@ type flowBacklog struct {
 const maxProbes = 4
 
 func newOccupancy(cfg Config, dev *inswitch.Device, lanes []queue) occupancy {
-	o := occupancy{side: len(lanes) / classes, lanes: lanes, seed: cfg.Seed, deviation: uint64(epoch.BacklogError(model.Bytes(dev.MTU)))}
+	o := occupancy{
+		side: len(lanes) / classes, lanes: lanes, seed: cfg.Seed, deviation: uint64(epoch.BacklogError(model.Bytes(dev.MTU))),
+		memory: memoryOf(dev),
+	}
 	if cfg.FlowSlots > 0 {
 		o.flows = make([]flowBacklog, max(cfg.FlowSlots, maxProbes))
 		o.mask = uint64(len(o.flows) - 1)
@@ -89,7 +95,7 @@ func (o *occupancy) record(p *pairBacklog, now model.Time) {
 			return
 		}
 		o.histories++
-		p.history = &backlogHistory{}
+		p.history = &backlogHistory{memory: o.memory}
 	}
 	p.history.observe(now, p.bytes, o.deviation)
 }

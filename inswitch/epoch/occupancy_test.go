@@ -154,10 +154,10 @@ func TestPausesAreAddedUp(t *testing.T) {
 	}
 }
 
-// TestTheCauseOfASilentPortIsFollowed: the traffic of port 1 is stalled since
-// its egress port was paused; that pause is over, and no packet has arrived since.
+// TestTheCauseOfASilentPortIsFollowed: a packet of port 1 has waited since its egress port
+// was paused; that pause is over, and no packet has arrived since.
 // A poll for causes is forwarded to the paused port, and finds the counters there.
-// After a packet to another port it is not.
+// Once the packet has left, and another went elsewhere, it is not.
 func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
 	cfg := DefaultConfig()
 	ask := request
@@ -174,6 +174,7 @@ func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
 			r.pause(10*µs, 3, 3, 50*µs)
 			r.packet(20*µs, 1, 3, 3, flowKey(1), 5)
 			if tc.again > 0 {
+				r.leave(tc.again, 1, 3, 3, flowKey(1), 0)
 				r.packet(tc.again, 1, 2, 3, flowKey(2), 0)
 			}
 			r.poll(5*cfg.EpochLength+10*µs, 1, ask)

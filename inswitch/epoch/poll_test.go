@@ -26,18 +26,20 @@ func TestPollsFollowTheCause(t *testing.T) {
 		setup func(r *rig)
 		want  []sent
 	}{
-		"victim's path, no pause":        {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, false) }, []sent{{2, poll.Victim}}},
-		"victim's path, paused":          {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
-		"victim's path ends at its host": {poll.Victim, 4, func(r *rig) { traffic(r, 1, 4, true) }, nil},
-		"no route":                       {poll.Victim, 0, func(*rig) {}, nil},
-		"causes, traffic and pause":      {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, true) }, []sent{{3, poll.Causes}}},
-		"causes, no traffic from there":  {poll.Causes, 2, func(r *rig) { traffic(r, 2, 3, true) }, nil},
-		"causes, not paused: the end":    {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, false) }, nil},
-		"causes end at a host":           {poll.Causes, 2, func(r *rig) { traffic(r, 1, 4, true) }, nil},
-		"both, one port":                 {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
-		"both, two ports":                {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, false); traffic(r, 1, 3, true) }, []sent{{2, poll.Victim}, {3, poll.Causes}}},
-		"an old pause does not count":    {poll.Causes, 2, func(r *rig) { r.pause(0, 3, 3, µs); r.packet(5*µs, 1, 3, 3, flowKey(1), 0) }, nil},
-		"useless":                        {0, 2, func(r *rig) { traffic(r, 1, 2, true) }, nil},
+		"victim's path, no pause":               {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, false) }, []sent{{2, poll.Victim}}},
+		"victim's path, paused":                 {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"victim's path ends at its host":        {poll.Victim, 4, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"no route":                              {poll.Victim, 0, func(*rig) {}, nil},
+		"causes, traffic and pause":             {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, true) }, []sent{{3, poll.Causes}}},
+		"causes, no traffic from there":         {poll.Causes, 2, func(r *rig) { traffic(r, 2, 3, true) }, nil},
+		"causes, not paused: the end":           {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, false) }, nil},
+		"causes end at a host":                  {poll.Causes, 2, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"both, one port":                        {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"both, two ports":                       {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, false); traffic(r, 1, 3, true) }, []sent{{2, poll.Victim}, {3, poll.Causes}}},
+		"an old pause does not count":           {poll.Causes, 2, func(r *rig) { r.pause(0, 3, 3, µs); r.packet(5*µs, 1, 3, 3, flowKey(1), 0) }, nil},
+		"what an old pause left is still there": {poll.Causes, 2, func(r *rig) { leftByPause(r, 2) }, []sent{{3, poll.Causes}}},
+		"what an old pause left has gone":       {poll.Causes, 2, func(r *rig) { leftByPause(r, 0) }, nil},
+		"useless":                               {0, 2, func(r *rig) { traffic(r, 1, 2, true) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, DefaultConfig())
@@ -45,7 +47,7 @@ func TestPollsFollowTheCause(t *testing.T) {
 			r.route = tc.route
 			p := request
 			p.Flag = tc.flag
-			r.poll(100*µs, 1, p)
+			r.poll(max(100*µs, time.Duration(r.ev.Now)), 1, p)
 			if !slices.Equal(r.sent, tc.want) {
 				t.Errorf("passed on %v; want %v", r.sent, tc.want)
 			}
@@ -53,6 +55,42 @@ func TestPollsFollowTheCause(t *testing.T) {
 				t.Error("the poll went on with the traffic; want it taken")
 			}
 		})
+	}
+}
+
+// leftByPause queues a packet while port 3 is paused, and others at port 3 once the epochs of
+// the pause are no longer kept: the first of them finds a number of packets queued.
+func leftByPause(r *rig, found int32) {
+	r.pause(0, 3, 3, 10*µs)
+	r.packet(5*µs, 1, 3, 3, flowKey(1), 3)
+	for epoch := range 4 {
+		r.packet(time.Duration(epoch+1)*r.cfg.EpochLength, 1, 3, 3, flowKey(1), found+int32(epoch))
+	}
+}
+
+// TestMemoryScalesWithTheBuffer: intervals are reported for as long in every network,
+// compared with how long a link takes for the buffer.
+func TestMemoryScalesWithTheBuffer(t *testing.T) {
+	ports := func(rates ...model.Rate) (list []inswitch.Port) {
+		for _, r := range rates {
+			list = append(list, inswitch.Port{Rate: r})
+		}
+		return list
+	}
+	for name, tc := range map[string]struct {
+		inswitch.Device
+		want time.Duration
+	}{
+		"the paper's network":        {inswitch.Device{Buffer: 3 * model.MB, Ports: ports(100 * model.Gbps)}, 9600 * µs},
+		"a slower link":              {inswitch.Device{Buffer: 3 * model.MB, Ports: ports(100*model.Gbps, 25*model.Gbps)}, 38400 * µs},
+		"a larger buffer":            {inswitch.Device{Buffer: 12 * model.MB, Ports: ports(100 * model.Gbps)}, 38400 * µs},
+		"more than a report can say": {inswitch.Device{Buffer: 64 * model.MB, Ports: ports(model.Mbps)}, time.Duration(epoch.MaxAge)},
+		"unknown buffer":             {inswitch.Device{Ports: ports(100 * model.Gbps)}, pauseMemory},
+		"unknown rate":               {inswitch.Device{Buffer: 3 * model.MB, Ports: ports(0)}, pauseMemory},
+	} {
+		if got := memoryOf(&tc.Device); got != tc.want {
+			t.Errorf("%s: %v; want %v", name, got, tc.want)
+		}
 	}
 }
 
@@ -129,7 +167,7 @@ func TestPollsTurnRound(t *testing.T) {
 			r.route, r.back = 4, 2
 			p := request
 			p.Unexplained = poll.LatenessOf(tc.late)
-			r.poll(100*µs, 1, p)
+			r.poll(max(100*µs, time.Duration(r.ev.Now)), 1, p)
 			if !slices.Equal(r.sent, tc.want) {
 				t.Errorf("passed on %v; want %v", r.sent, tc.want)
 			}

@@ -15,11 +15,13 @@ type queue struct {
 	joined       uint64      // packets ever enqueued
 	lastEpoch    uint32      // epoch of the last enqueued packet
 	busyPeriod   uint32      // number of packets that found it empty: see occupancy
+	busySince    model.Time  // when the last of them came
 	episodeBytes model.Bytes // queue length from which a packet belongs to a congestion episode
 
 	pauses        epoch.Pause // PausedTime without the current pause
 	episode       epoch.CongestionEpisode
 	episodePeriod uint32 // busyPeriod of the episode
+	pausedPeriod  uint32 // busyPeriod of the last packet that was paused
 
 	congested      bool        // the last congestion interval may continue
 	belowThreshold bool        // though the queue is below the threshold
@@ -61,6 +63,9 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 		if begins {
 			p, queued := &q.pauses, ev.Switch.Queue(ev.In, class).Bytes
 			q.beginPause(ev.Now, queued)
+			if queued > 0 {
+				q.pausedPeriod = q.busyPeriod
+			}
 			if p.Pauses > 0 {
 				p.LastEnd, p.PausedTime = q.pausedUntil, q.pausedFor(ev.Now)
 			}
@@ -85,21 +90,18 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 }
 
 // wasPaused reports whether packets at a port were paused by the neighbour in
-// the epochs kept, or are now; or in the epochs before the last packet of an
-// ingress port, if that port has been silent since. In a deadlock the trigger
-// may be over, and these epochs are the last that the queues recorded.
+// the epochs kept, or are now; or whether a queue that has had packets in these
+// epochs has not been empty since it was paused: what the pause left behind still
+// delayed them. Or since packets of an ingress port that are still queued began to wait:
+// in a deadlock the trigger may be over long ago.
 func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
-	silent := t.now.number - t.lastArrivalEpoch[in]
 	for class := range model.Priority(classes) {
 		q := t.queue(out, class)
-		if now < q.pausedUntil {
+		if now < q.pausedUntil || q.pauses.Pauses > 0 && q.pausedPeriod == q.busyPeriod && t.isKept(q.lastEpoch) {
 			return true
 		}
-		if silent > 0 && q.pauses.Pauses > 0 {
-			oldest := t.now.start.Add(-time.Duration(int64(silent)+int64(t.cfg.Epochs)-1) * t.cfg.EpochLength)
-			if q.pausedUntil >= oldest && now.Sub(q.pausedUntil) < pauseMemory {
-				return true
-			}
+		if q.pauses.Pauses > 0 && q.pausedUntil >= t.waitingSince(in, class, now) {
+			return true
 		}
 		for i := range t.cfg.Epochs {
 			e := &t.epochs[(i*(t.ports+1)+int(out))*classes+int(class)]
@@ -109,6 +111,21 @@ func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
 		}
 	}
 	return false
+}
+
+// waitingSince returns since when packets of an ingress port wait, of those that are
+// queued: at the earliest since one of the queues that hold them was empty. now: none is.
+func (t *telemetry) waitingSince(in model.PortID, class model.Priority, now model.Time) model.Time {
+	since := now
+	if t.occupancy.pairs[class] == nil {
+		return since
+	}
+	for out := range model.PortID(t.ports + 1) {
+		if h := t.occupancy.pair(in, out, class); t.occupancy.current(&h.backlog, out, class).packets > 0 {
+			since = min(since, t.queue(out, class).busySince)
+		}
+	}
+	return since
 }
 
 // shouldReport reports whether the epoch's counters are exported: the epochs
@@ -123,6 +140,6 @@ func (t *telemetry) shouldReport(number uint32, out model.PortID, class model.Pr
 	return q.pauses.Pauses > 0 && now.Sub(q.pausedUntil) < pauseMemory && q.lastEpoch-number < uint32(t.cfg.Epochs)
 }
 
-// pauseMemory is how long after its last pause an idle queue is still reported:
-// hosts whose flows waited for it repeat their requests every few milliseconds.
+// pauseMemory is how long after its last pause the epochs of an idle queue are still
+// reported, and its intervals if the switch's buffer is unknown: hosts whose flows waited for it repeat their requests every few milliseconds.
 const pauseMemory = 10 * time.Millisecond

@@ -110,7 +110,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event) {
 			episode := q.episode
 			episode.Port, episode.Priority = model.PortID(out), class
 			b.AddCongestionEpisode(episode)
-			q.reportIntervals(b, model.PortID(out), class, ev.Now)
+			q.reportIntervals(b, model.PortID(out), class, ev.Now, t.memory)
 		}
 	}
 	p.freezeEpochs(b, ev.Now)
@@ -121,7 +121,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event) {
 // settings returns what the report depends on.
 func (p *Program) settings() epoch.Settings {
 	return epoch.Settings{
-		CongestionThreshold: p.cfg.EpisodeThreshold, PauseBurstGap: epoch.PauseBurstGap, IntervalMemory: intervalMemory,
+		CongestionThreshold: p.cfg.EpisodeThreshold, PauseBurstGap: epoch.PauseBurstGap, IntervalMemory: p.tel.memory,
 		MTU: model.Bytes(p.dev.MTU), Xoff: p.dev.Xoff, Xon: p.dev.Xon,
 		PauseIntervals: PauseIntervals, CongestionIntervals: CongestionIntervals,
 	}

@@ -31,6 +31,7 @@ type telemetry struct {
 	evicted          []epoch.Flow      // a ring once it is full
 	oldestEvicted    int               // index in evicted
 	occupancy        occupancy
+	memory           time.Duration // of intervals and histories
 	stats            *Stats
 }
 
@@ -44,7 +45,7 @@ func (t *telemetry) advanceTo(now model.Time) {
 
 func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
 	ports := len(dev.Ports)
-	t := &telemetry{cfg: cfg, ports: ports, stats: stats}
+	t := &telemetry{cfg: cfg, ports: ports, stats: stats, memory: memoryOf(dev)}
 	t.now = clock{length: int64(cfg.EpochLength), ring: uint32(cfg.Epochs)}
 	t.queues = make([]queue, (ports+1)*classes)
 	for i := range t.queues {
@@ -94,6 +95,7 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 		k.depth += uint64(depth)
 	} else {
 		k.queue.busyPeriod++
+		k.queue.busySince = ev.Now
 	}
 	if ev.Queue.Bytes >= k.queue.episodeBytes {
 		k.queue.extendEpisode(ev.Now, ev.Queue.Bytes)
@@ -125,6 +127,10 @@ func (t *telemetry) countPacket(ev *inswitch.Event) {
 	depth := uint64(max(ev.Queue.Packets, 0))
 	if depth == 0 {
 		q.busyPeriod++
+		q.busySince = ev.Now
+	}
+	if paused {
+		q.pausedPeriod = q.busyPeriod
 	}
 	if !ev.BypassesQueue {
 		t.occupancy.enqueue(ev, at, bytes)
