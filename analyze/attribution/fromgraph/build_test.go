@@ -1,7 +1,9 @@
 package fromgraph
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // evidence returns that of a request, with copies of the reports.
@@ -120,6 +123,58 @@ func TestLostReports(t *testing.T) {
 		if a := r.attribute(q, &provenance.Evidence{}); a.Explained() != 0 {
 			t.Fatalf("%v explained without reports", a.Explained())
 		}
+	}
+}
+
+// TestAnOlderReportOfTheNextQueue: a queue that still holds packets of the flow holds the late
+// one, unless the next was congested when its switch, which was not asked again, reported:
+// then it may be there.
+func TestAnOlderReportOfTheNextQueue(t *testing.T) {
+	r, tried := runRig(t, incast(), nil), 0
+	for i := range r.requests {
+		q := &r.requests[i]
+		if q.Reason != agent.Age {
+			continue
+		}
+		build := func(e *provenance.Evidence) (*attribution.Evidence, *attribution.Victim) {
+			g := provenance.Build(e, q.Poll.Flow, r.net.Fabric())
+			return Build(Detection{Victim: q.Poll.Flow, Class: 3, Latency: q.Measured, InFlight: true}, e, g, r.routes)
+		}
+		ev, v := build(r.evidence(q))
+		if v.QueuedAt < 0 || v.QueuedAt+1 >= len(v.Path) {
+			continue
+		}
+		next := ev.Queues[v.Path[v.QueuedAt+1]].Queue
+		for _, congested := range []bool{false, true} {
+			e := r.evidence(q)
+			at := slices.IndexFunc(e.Reports, func(p *provenance.Report) bool { return p.Switch == next.Port.Node })
+			if at < 0 {
+				continue
+			}
+			tried++
+			c := e.Reports[at]
+			if _, later := e.PolledAt[c.Switch]; !later {
+				e.PolledAt = maps.Clone(e.PolledAt)
+				if e.PolledAt == nil {
+					e.PolledAt = map[model.NodeID]model.Time{}
+				}
+				e.PolledAt[c.Switch] = c.Snapshot
+			}
+			c.Snapshot = e.PolledAt[c.Switch].Add(-q.Measured - 10*µs)
+			c.Intervals, c.Episodes = nil, nil
+			want := v.QueuedAt
+			if congested {
+				x := epoch.Intervals{Congestion: true, Port: next.Port.Port, Priority: next.Class, Open: true}
+				x.Add(epoch.Interval{Start: 1000, Bytes: 100_000})
+				c.Intervals, want = []epoch.Intervals{x}, -1
+			}
+			if _, got := build(e); got.QueuedAt != want {
+				t.Errorf("request %d, the next queue congested at its older snapshot %v: queued at %d; want %d", i, congested, got.QueuedAt, want)
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("no request of which the packet may be in the next queue; the test needs one")
 	}
 }
 

@@ -50,14 +50,23 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 	return v
 }
 
-// lastQueue returns the last queue of a path that holds packets of a flow, or -1: the
-// oldest packet is ahead of the others.
+// lastQueue returns the last queue of a path that holds packets of a flow: the oldest
+// packet is ahead of the others. -1: none is known to, or a later one may, which was
+// congested at a snapshot from before the packet.
 func (b *builder) lastQueue(key model.FlowKey, path []int, sent model.Time) int {
 	flow := b.g.Flow(key)
 	for hop := len(path) - 1; hop >= 0; hop-- {
 		q := path[hop]
-		if q < len(b.g.Nodes) && b.isFresh(q, sent) &&
-			slices.ContainsFunc(b.g.QueuedAt(q), func(w provenance.QueuedFlow) bool { return w.Flow == flow }) {
+		if q >= len(b.g.Nodes) {
+			continue
+		}
+		if !b.isFresh(q, sent) {
+			if list := b.g.Nodes[q].CongestionIntervals; len(list) > 0 && list[len(list)-1].Open {
+				return -1
+			}
+			continue
+		}
+		if slices.ContainsFunc(b.g.QueuedAt(q), func(w provenance.QueuedFlow) bool { return w.Flow == flow }) {
 			return hop
 		}
 	}
