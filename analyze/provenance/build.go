@@ -172,18 +172,6 @@ func (b *builder) addQueues(r *Report, polledAt model.Time) {
 			n.State, n.Snapshot, n.PolledAt = *p, r.Snapshot, polledAt
 		}
 	}
-	for i := range r.Pauses {
-		p := &r.Pauses[i]
-		if at, ok := b.queueAt(r.Switch, p.Port, p.Priority); ok {
-			g.Nodes[at].Pauses = *p
-		}
-	}
-	for i := range r.Episodes {
-		w := &r.Episodes[i]
-		if at, ok := b.queueAt(r.Switch, w.Port, w.Priority); ok {
-			g.Nodes[at].Episode = *w
-		}
-	}
 }
 
 // flowNumber numbers flows in the order of first use.

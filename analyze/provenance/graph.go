@@ -35,8 +35,6 @@ type Node struct {
 
 	// At the snapshot.
 	State    epoch.Port
-	Pauses   epoch.Pause
-	Episode  epoch.CongestionEpisode
 	Snapshot model.Time
 	PolledAt model.Time // when the poll came: at the snapshot, or later
 
