@@ -66,7 +66,7 @@ func (a *Agents) tickAll() {
 		return
 	}
 	for _, h := range a.hosts {
-		h.pauses.PausedRecently(h.host, a.net.Now())
+		h.pauses.Observe(h.host, a.net.Now())
 		a.buffer = h.agent.Tick(h.host.Clock(), a.buffer[:0])
 		for i := range a.buffer {
 			h.send(a.buffer[i])
@@ -122,19 +122,14 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
-// PauseMonitor detects whether a host was paused within pauseRecency.
-// PausedRecently must be called a few times per pauseRecency.
+// PauseMonitor remembers when a host was paused last.
 type PauseMonitor struct {
 	pauses    int64 // frames that the host's ports have received
 	lastPause engine.Time
 }
 
-// pauseRecency is how long after a pause of the host's port its cause is
-// traced.
-const pauseRecency = 100 * time.Microsecond
-
-// PausedRecently reports whether the host was paused within pauseRecency.
-func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
+// Observe looks whether the host has been paused since the last call.
+func (e *PauseMonitor) Observe(h *sim.Host, now engine.Time) {
 	frames := int64(0)
 	for _, p := range h.Ports() {
 		frames += p.PausesReceived
@@ -142,15 +137,22 @@ func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	if frames != e.pauses {
 		e.pauses, e.lastPause = frames, now
 	}
-	return e.pauses > 0 && now-e.lastPause < engine.Of(pauseRecency)
 }
 
-// send has the host poll: for causes, too, if it was paused recently.
+// PausedWithin reports whether the host was paused within a time, as far as was
+// observed.
+func (e *PauseMonitor) PausedWithin(d time.Duration, now engine.Time) bool {
+	return e.pauses > 0 && now-e.lastPause < engine.Of(d)
+}
+
+// send has the host poll: for causes, too, if it was paused since the late packet was
+// sent.
 func (h *agentHost) send(t agent.DiagnosisRequest) {
 	if h.all.stopped {
 		return
 	}
-	if h.pauses.PausedRecently(h.host, h.all.net.Now()) {
+	now := h.all.net.Now()
+	if h.pauses.Observe(h.host, now); h.pauses.PausedWithin(t.Measured, now) {
 		t.Poll.Flag = poll.Both
 	}
 	if h.all.onRequest != nil {

@@ -60,7 +60,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 // tick advances all agents.
 func (c *hostAgents) tick() {
 	for _, w := range c.hosts {
-		w.pauseListener.PausedRecently(w.host, c.run.net.Now())
+		w.pauseListener.Observe(w.host, c.run.net.Now())
 		for i, a := range w.agents {
 			c.buffer = a.Tick(w.host.Clock(), c.buffer[:0])
 			for _, t := range c.buffer {
@@ -108,7 +108,7 @@ func (w *hostWatcher) Ended(now model.Time, key *model.FlowKey) {
 func (w *hostWatcher) poll(threshold int, t agent.DiagnosisRequest) {
 	r := w.all.run
 	variants := len(r.lab.thresholds) * len(r.lab.lengths)
-	if w.pauseListener.PausedRecently(w.host, r.net.Now()) {
+	if w.pauseListener.Observe(w.host, r.net.Now()); w.pauseListener.PausedWithin(t.Measured, r.net.Now()) {
 		t.Poll.Flag = poll.Both
 	}
 	for i := range r.lab.lengths {
