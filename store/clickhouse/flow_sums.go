@@ -35,6 +35,7 @@ type flowRange struct {
 	query          record.Query
 	lost           map[string]uint64 // packets by flow
 	filter         *record.FlowFilter
+	exact          bool // flows has only what matches the filter
 	partial        bool
 	oldest, newest time.Time
 }
@@ -42,6 +43,11 @@ type flowRange struct {
 func (s *Store) flowRange(q record.Query, bound int64, filter *record.FlowFilter) *flowRange {
 	f := &flowRange{Store: s, bound: bound, query: q, filter: filter}
 	f.empty = !f.flows.addRange(q)
+	var mayMatch string
+	if mayMatch, f.exact = s.candidates(filter.Where); mayMatch != everything {
+		f.flows.add("%s", mayMatch)
+	}
+	f.exact = f.exact && (filter.Where != nil || filter.Match == nil)
 	f.losses.addRange(q)
 	if q.Node != "" {
 		f.flows.add("%s", ofNode(q.Node))
@@ -142,7 +148,7 @@ func (f *flowRange) matching(ctx context.Context) ([]record.FlowSum, error) {
 	if len(list) > f.cfg.MaxFlows {
 		return nil, fmt.Errorf("%w: more than %d flows; ask for a shorter range", store.ErrQuery, f.cfg.MaxFlows)
 	}
-	if f.filter.Match != nil {
+	if !f.exact && f.filter.Match != nil {
 		list = slices.DeleteFunc(list, func(r record.FlowSum) bool { return !f.filter.Match(&r) })
 	}
 	return list, nil
@@ -193,8 +199,8 @@ func capped(a, b uint64) uint64 {
 }
 
 // FlowSums returns flows of a range in the order of a sum, and the totals of all that
-// match. The server adds up the slots of each flow. Without a filter it also orders
-// them by sums of slots; other orders and filters need all flows here.
+// match. The server adds up the slots of each flow. It also orders them by sums of slots, if
+// the filter is about keys and hosts of flows; other orders and filters need all flows here.
 func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.FlowSums, err error) {
 	order, known := flowOrders[q.Sort]
 	if !known {
@@ -210,7 +216,7 @@ func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.F
 	f := s.flowRange(asked, c.Bound, &q.Filter)
 	skip, limit := int(c.Seq), s.pageLimit(q.Limit)
 	if err = f.readLosses(ctx); err == nil {
-		if order.sql != "" && q.Filter.Match == nil && q.Filter.Where == nil {
+		if order.sql != "" && f.exact {
 			if a.Items, err = f.sums(ctx, order.sql, skip, limit+1); err == nil {
 				a.Totals, err = f.totals(ctx)
 			}
