@@ -20,6 +20,7 @@ type asker struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	all    sync.WaitGroup
+	away   time.Time // since when; zero: all are there
 	mu     sync.Mutex
 	killed []span // and taken over
 	asked  []span
@@ -92,13 +93,18 @@ func (a *asker) note(one span, err error) {
 	}
 }
 
-// kill notes how long a kill and the takeover take.
+// kill notes how long a kill and the takeover take. What do does not replace yet, so that it
+// returns 0, is away until the next call.
 func (a *asker) kill(do func() time.Duration) (took time.Duration) {
-	begin := time.Now()
-	took = do()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.killed = append(a.killed, span{begin, time.Now()})
+	if a.away.IsZero() {
+		a.away = time.Now()
+	}
+	if took = do(); took > 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.killed = append(a.killed, span{a.away, time.Now()})
+		a.away = time.Time{}
+	}
 	return took
 }
 
