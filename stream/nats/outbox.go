@@ -25,17 +25,23 @@ type outbox struct {
 	timeout       time.Duration
 
 	mu      sync.Mutex
-	buffer  []byte // accepted; what begins at first is not sent
+	blocks  [][]byte // accepted; of the first, what begins at first is in no batch
 	first   int
-	count   int // of messages in buffer
-	sending int // messages of the batch that is sent
-	bytes   int // of that batch
+	free    []byte // a block that is empty
+	held    int    // bytes of messages that the broker does not have
+	count   int    // of messages that wait
+	sending int    // messages of the batch that is sent, a part of the first block
+	bytes   int    // of that batch
 	batches uint64
 	closed  bool
 	wake    chan struct{} // has one token if there is something to send
 	idle    chan struct{} // closed when nothing waits; nil: no caller waits
 	stats   stream.Stats
 }
+
+// blockSize is the memory that an outbox takes at a time: one buffer that grows would be copied,
+// and be new memory, again and again while it waits for the broker.
+const blockSize = 1 << 20
 
 func newOutbox(js jetstream.JetStream, subject, name string, limit int, timeout time.Duration) *outbox {
 	return &outbox{js: js, subject: subject, name: name, limit: limit, timeout: timeout, wake: make(chan struct{}, 1)}
@@ -54,11 +60,21 @@ func (b *outbox) add(m *stream.Message) error {
 	case need > b.limit || len(m.Data) > maxMessage:
 		b.stats.TooLarge++
 		return stream.ErrTooLarge
-	case b.bytes+len(b.buffer)-b.first+need > b.limit:
+	case b.held+need > b.limit:
 		b.stats.Full++
 		return stream.ErrFull
 	}
-	b.buffer = frame.AppendTo(b.buffer, m)
+	last := len(b.blocks) - 1
+	if last < 0 || cap(b.blocks[last])-len(b.blocks[last]) < need {
+		block := b.free
+		if b.free = nil; cap(block) < need {
+			block = make([]byte, 0, max(blockSize, need))
+		}
+		b.blocks = append(b.blocks, block)
+		last++
+	}
+	b.blocks[last] = frame.AppendTo(b.blocks[last], m) // which does not move: the batch that is sent is a part of it
+	b.held += need
 	b.count++
 	select {
 	case b.wake <- struct{}{}:
@@ -69,7 +85,6 @@ func (b *outbox) add(m *stream.Message) error {
 
 // run sends until ctx ends.
 func (b *outbox) run(ctx context.Context) {
-	var batch []byte
 	for {
 		select {
 		case <-ctx.Done():
@@ -77,8 +92,8 @@ func (b *outbox) run(ctx context.Context) {
 		case <-b.wake:
 		}
 		for ctx.Err() == nil {
-			var id string
-			if batch, id = b.next(batch[:0]); len(batch) == 0 {
+			batch, id := b.next()
+			if len(batch) == 0 {
 				break
 			}
 			duplicate, err := b.send(ctx, batch, id)
@@ -90,12 +105,17 @@ func (b *outbox) run(ctx context.Context) {
 	}
 }
 
-// next moves the next batch into dst: one message that has an ID, or several without.
-func (b *outbox) next(dst []byte) (batch []byte, id string) {
+// next returns the next batch: one message that has an ID, or several without. It is valid until
+// sent is called.
+func (b *outbox) next() (batch []byte, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.count == 0 {
+		return nil, ""
+	}
+	waiting := b.blocks[0][b.first:]
 	used, n := 0, 0
-	for waiting := b.buffer[b.first:]; used < len(waiting); {
+	for used < len(waiting) {
 		var m stream.Message
 		size, err := frame.Parse(&m, waiting[used:])
 		if err != nil {
@@ -111,20 +131,22 @@ func (b *outbox) next(dst []byte) (batch []byte, id string) {
 			break
 		}
 	}
-	if n == 0 {
-		return dst, ""
-	}
 	if id == "" {
 		b.batches++
 		id = fmt.Sprintf("%s-%d", b.name, b.batches)
 	}
-	dst = append(dst, b.buffer[b.first:b.first+used]...)
-	// What is left moves when it is less than what was sent: each byte once, on average.
-	if b.first += used; b.first >= len(b.buffer)-b.first {
-		b.buffer, b.first = b.buffer[:copy(b.buffer, b.buffer[b.first:])], 0
-	}
+	b.first += used
 	b.count, b.sending, b.bytes = b.count-n, n, used
-	return dst, id
+	return waiting[:used:used], id
+}
+
+// dropBlock drops the first block, and keeps its memory for another.
+func (b *outbox) dropBlock() {
+	if cap(b.blocks[0]) == blockSize {
+		b.free = b.blocks[0][:0]
+	}
+	b.blocks = append(b.blocks[:0], b.blocks[1:]...)
+	b.first = 0
 }
 
 // Pauses between attempts to send a batch.
@@ -163,7 +185,11 @@ func (b *outbox) sent(duplicate bool) {
 	} else {
 		b.stats.Delivered += uint64(b.sending)
 	}
+	b.held -= b.bytes
 	b.sending, b.bytes = 0, 0
+	if b.first == len(b.blocks[0]) {
+		b.dropBlock()
+	}
 	if b.count == 0 && b.idle != nil {
 		close(b.idle)
 		b.idle = nil
