@@ -43,6 +43,14 @@ func (n *Network) assignAll(to func(*node) *worker) {
 		if w := to(nd); w != nd.w {
 			nd.assign(w)
 		}
+	}
+	for _, p := range n.ports {
+		if p.crosses = 0; p.w != p.peer.w {
+			p.crosses = 1 + p.peer.w.index
+		}
+	}
+	for i := range n.nodes {
+		nd := &n.nodes[i]
 		if next := nd.next; next != engine.Forever {
 			nd.next = engine.Forever
 			nd.w.wake(nd, next)

@@ -13,67 +13,67 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// flow is one message in flight: the state of its sender and its receiver.
+// flow is one message in flight: the state of its sender and its receiver. Fields
+// are ordered by cache lines: hosts of both ends may run on different cores, and
+// each writes its own.
 type flow struct {
+	// What both ends read, three lines.
 	net        *Network
 	id         int32
-	spec       traffic.Flow
-	key        model.FlowKey
-	reverseKey model.FlowKey // of what the receiver sends
-	keyID      uint32        // KeyID of key; that of reverseKey is the next
+	keyID      uint32 // KeyID of key; that of reverseKey is the next
+	size       int64  // bytes to send; MaxInt64 where the flow runs until a time
 	src        *Host
 	dst        *Host
 	port       *Port // the sender's egress port
 	ackPort    *Port // the receiver's egress port, for acknowledgements
 	prio       model.Priority
-	paths      [2]flowPath // to the destination, and back
+	begun      bool
+	key        model.FlowKey
+	paths      [2]flowPath   // to the destination, and back
+	reverseKey model.FlowKey // of what the receiver sends
+	tcp        *tcp
+	control    congestion.Control // nil: the flow keeps its rate
 
-	// In the sender's NIC.
-	next     *flow
-	nicState nicState
-	nextSend engine.Time
-	lastSize int32 // of the packet that nextSend was computed from
+	// What the sender writes for every packet, two lines.
+	next          *flow // in a list of its NIC
+	nextSend      engine.Time
+	sent          int64 // next byte to send
+	acked         int64 // first byte not acknowledged
+	highest       int64 // first byte never sent: below it is retransmission
+	window        int64 // limit of bytes in flight; 0: no limit
+	rate          model.Rate
+	maxRate       model.Rate  // upper bound of rate
+	progress      engine.Time // when something was last acknowledged
+	timerAt       engine.Time // when a timer is due, 0 if none
+	rtt           engine.Time // newest sample
+	lastSize      int32       // of the packet that nextSend was computed from
+	ipid          uint16
+	timerGen      uint16
+	repeats       *selective // of selective repeat; nil: go back N
+	retransmitted int64
+	started       engine.Time
+	nicState      nicState
+	done          bool
 
-	// Sender.
-	size    int64 // bytes to send; MaxInt64 where the flow runs until a time
-	sent    int64 // next byte to send
-	acked   int64 // first byte not acknowledged
-	highest int64 // first byte never sent: below it is retransmission
-	window  int64 // limit of bytes in flight; 0: no limit
-	rate    model.Rate
-	maxRate model.Rate         // upper bound of rate
-	control congestion.Control // nil: the flow keeps its rate
-	started engine.Time
-	ideal   engine.Time
-	rtt     engine.Time // newest sample
-	ipid    uint16
-	begun   bool
-	done    bool
-	arrived bool // the receiver has every byte
-	arrival engine.Time
-
-	repeats *selective // of selective repeat; nil: go back N
-
-	timerAt  engine.Time // when a timer is due, 0 if none
-	timerGen uint16
-	progress engine.Time // when something was last acknowledged
-
-	// Receiver.
+	// What the receiver writes, one line.
 	expected  int64
 	nackFor   int64
 	placed    *placement // of selective repeat; nil: go back N
 	nackAfter engine.Time
 	cnpAfter  engine.Time
 	unacked   int64 // bytes received since the last acknowledgement
+	arrival   engine.Time
 	ackIPID   uint16
+	arrived   bool // the receiver has every byte
 
-	retransmitted int64
-	pendingDeps   int32
-	dependents    []int32
-	ready         engine.Time // when the last of those that it waited for was done
-	notBefore     engine.Time // of its start: hosts learn of each other's flows one lookahead later
+	pendingDeps int32 // it is here because there is room
 
-	tcp *tcp
+	// Of a start and an end.
+	spec       traffic.Flow
+	ideal      engine.Time
+	dependents []int32
+	ready      engine.Time // when the last of those that it waited for was done
+	notBefore  engine.Time // of its start: hosts learn of each other's flows one lookahead later
 }
 
 // FlowRecord is the result of a flow.

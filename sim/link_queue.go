@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/weft-telemetry/weft/sim/engine"
+import (
+	"unsafe"
+
+	"github.com/weft-telemetry/weft/sim/engine"
+)
 
 // linkQueue holds the packets in flight to a port, in order of arrival: a link
 // does not reorder. It is an intrusive list in which each packet has the
@@ -26,6 +30,6 @@ func (w *linkQueue) push(at engine.Time, pkt *Packet) bool {
 func (w *linkQueue) pop() *Packet {
 	pkt := w.head
 	w.head, w.at = pkt.next, pkt.EnqueuedAt
-	prefetch(w.head) // it is in the cache when it is removed
+	prefetch(unsafe.Pointer(w.head)) // it is in the cache when it is removed
 	return pkt
 }

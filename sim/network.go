@@ -31,10 +31,10 @@ type Network struct {
 	free           []freeID
 	recyclesIDs    bool
 	nextSourcePort map[[2]model.Addr]uint16
-	traits         congestion.Traits            // of the congestion control
-	pfcSize        int32                        // of a pause frame
-	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
-	largestWindow  sync.Once                    // computes the two below
+	traits         congestion.Traits             // of the congestion control
+	pfcSize        int32                         // of a pause frame
+	txTimes        map[model.Rate]*[]engine.Time // by size, where times are ns-3's
+	largestWindow  sync.Once                     // computes the two below
 	maxWindow      int64
 	maxRTT         engine.Time
 	tableVersion   uint16 // counts changes of forwarding tables
@@ -102,7 +102,7 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	n.tunnelOverhead = tunnelOverhead(f)
 	n.pfcSize, n.traits = pfcSize, congestion.TraitsOf(cfg.Congestion)
 	if cfg.NS3 {
-		n.pfcSize, n.txTimes = ns3PFCSize, map[model.Rate][]engine.Time{}
+		n.pfcSize, n.txTimes = ns3PFCSize, map[model.Rate]*[]engine.Time{}
 	}
 	for i := range f.Nodes() {
 		tn := f.Node(model.NodeID(i))

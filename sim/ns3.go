@@ -12,22 +12,22 @@ import (
 
 // timesAt returns transmission times at a rate, by size. A table is faster than
 // ns-3's floating point.
-func (n *Network) timesAt(rate model.Rate) []engine.Time {
-	t := n.txTimes[rate]
-	if t == nil {
-		t = make([]engine.Time, n.maxFrame()+1)
-		for size := range t {
-			t[size] = engine.TransmitNS3(int64(size), rate)
-		}
-		n.txTimes[rate] = t
+func (n *Network) timesAt(rate model.Rate) *[]engine.Time {
+	if t := n.txTimes[rate]; t != nil {
+		return t
 	}
-	return t
+	t := make([]engine.Time, n.maxFrame()+1)
+	for size := range t {
+		t[size] = engine.TransmitNS3(int64(size), rate)
+	}
+	n.txTimes[rate] = &t
+	return &t
 }
 
 func (p *Port) serializeNS3(size int32) engine.Time {
 	var t engine.Time
-	if int(size) < len(p.txTimes) {
-		t = p.txTimes[size]
+	if times := *p.txTimes; int(size) < len(times) {
+		t = times[size]
 	} else {
 		t = engine.TransmitNS3(int64(size), p.rate)
 	}
@@ -130,21 +130,18 @@ func (t *roundRobin) removeDone(from, pick int) int {
 	return pick
 }
 
-// nextEventNS3 returns the time of the node's next event, and its port.
-func (nd *node) nextEventNS3() (at engine.Time, port int) {
-	at = nd.due[0]
-	tied := false
-	for i := 1; i < len(nd.due); i++ {
-		if nd.due[i] <= at {
-			if tied = nd.due[i] == at; !tied {
-				at, port = nd.due[i], i
-			}
+// amongTiedNS3 returns the port of the node's next event: first is the first port
+// with an event at that time.
+func (nd *node) amongTiedNS3(at engine.Time, first int) int {
+	if at == engine.Forever {
+		return first
+	}
+	for _, t := range nd.due[first+1:] {
+		if t == at {
+			return nd.firstNS3(at, first)
 		}
 	}
-	if tied && at != engine.Forever {
-		port = nd.firstNS3(at, port)
-	}
-	return at, port
+	return first
 }
 
 // firstNS3 chooses among the events of one instant at the ports from an index

@@ -43,8 +43,10 @@ type Port struct {
 	// For both:
 	sw      *Switch // one of sw and host is set
 	host    *Host
-	impair  impairments   // faults of this link; nil usually
-	txTimes []engine.Time // by size, where times are ns-3's
+	impair  impairments    // faults of this link; nil usually
+	txTimes *[]engine.Time // by size, where times are ns-3's
+	crosses int            // 1 + the worker of the peer, if it is another; else 0
+	_       [8]byte
 
 	// For one that waits; no queue crosses a cache line.
 	queues [numQueues]fifo
@@ -251,8 +253,8 @@ func (p *Port) send(pkt *Packet) {
 	if len(p.impair) == 0 || p.impair.survives(p, pkt) {
 		at := p.busyUntil + p.delay + late
 		switch to := p.peer; {
-		case to.w != w:
-			w.sendCrossing(to, at, pkt)
+		case p.crosses != 0: // without a look at the peer, which another core may have in its cache
+			w.sendCrossing(p.crosses-1, to, at, pkt)
 		case to.inbox.push(at, pkt):
 			to.scheduleAt(at)
 		}

@@ -2,6 +2,8 @@
 
 package sim
 
+import "unsafe"
+
 // prefetch starts to load a packet's first cache line and does not wait for it;
 // nil is allowed. Reading the packet would wait: the CPU runs a few hundred
 // instructions ahead of a read, less than a switch needs for one packet, and
@@ -10,4 +12,4 @@ package sim
 // and 67 at k=4, 163 and 151 at k=8, 295 and 238 at k=16.
 //
 //go:noescape
-func prefetch(p *Packet)
+func prefetch(p unsafe.Pointer)

@@ -2,4 +2,6 @@
 
 package sim
 
-func prefetch(*Packet) {}
+import "unsafe"
+
+func prefetch(unsafe.Pointer) {}

@@ -20,6 +20,7 @@ type worker struct {
 	counts Counts // since the last call of Network.settle
 	net    *Network
 	ns3    bool // Config.NS3
+	large  bool // the fabric does not fit into a core's cache
 
 	index    int
 	running  *node    // the node that runs; nil between windows
@@ -76,9 +77,14 @@ type learnedHop struct {
 	hop, out     uint8
 }
 
+// largeFabric is a number of nodes from which to prefetch their ports is a gain: a
+// fat-tree of k=4 has 36, one of k=8 208.
+const largeFabric = 128
+
 func newWorker(n *Network, index int) *worker {
 	return &worker{
-		net: n, ns3: n.cfg.NS3, index: index, active: make([]uint64, (len(n.nodes)+63)/64),
+		net: n, ns3: n.cfg.NS3, large: len(n.nodes) >= largeFabric, index: index,
+		active:   make([]uint64, (len(n.nodes)+63)/64),
 		earliest: engine.Forever, firstCrossing: engine.Forever,
 	}
 }
@@ -94,6 +100,12 @@ func (w *worker) run(end engine.Time) {
 		// Bits that are set during the loop belong to events after end.
 		for word := w.active[i]; word != 0; word &= word - 1 {
 			nd := &w.net.nodes[i<<6|bits.TrailingZeros64(word)]
+			if next := word & (word - 1); next != 0 && w.large {
+				w.net.nodes[i<<6|bits.TrailingZeros64(next)].prefetchArrivals()
+				if next &= next - 1; next != 0 {
+					w.net.nodes[i<<6|bits.TrailingZeros64(next)].prefetchPorts()
+				}
+			}
 			if nd.next < end {
 				w.runNode(nd, end)
 			}
@@ -126,7 +138,7 @@ func (w *worker) runNode(nd *node, end engine.Time) {
 			at, which = t, i
 		}
 		if w.ns3 {
-			at, which = nd.nextEventNS3()
+			which = nd.amongTiedNS3(at, which)
 		}
 		if nd.timerAt <= at {
 			if at = nd.timerAt; at < end {
@@ -181,8 +193,8 @@ func (w *worker) startAt(f *flow, at engine.Time) {
 // sendCrossing sends a packet to a port of another worker.
 //
 //go:noinline
-func (w *worker) sendCrossing(to *Port, at engine.Time, pkt *Packet) {
-	list := &w.crossings[w.net.sched.parity][to.w.index]
+func (w *worker) sendCrossing(worker int, to *Port, at engine.Time, pkt *Packet) {
+	list := &w.crossings[w.net.sched.parity][worker]
 	*list = append(*list, crossing{at, to, pkt})
 	w.firstCrossing = min(w.firstCrossing, at)
 }
