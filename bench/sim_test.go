@@ -9,6 +9,15 @@ import (
 // BenchmarkSim simulates what the suite simulates. Its profile is what make build
 // compiles bin/weft with: see scripts/pgo.
 func BenchmarkSim(b *testing.B) {
+	b.Run("hpcc", func(b *testing.B) {
+		for b.Loop() {
+			rate, err := measureHPCC(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(1e3/rate, "cpu-ns/hop")
+		}
+	})
 	for _, side := range []struct {
 		name     string
 		programs programs
