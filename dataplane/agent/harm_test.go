@@ -3,6 +3,7 @@ package agent_test
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ func starve() {
 	}
 	for hoard := [][]byte(nil); ; {
 		hoard = append(hoard, make([]byte, 1<<20))
+		runtime.KeepAlive(hoard)
 	}
 }
 

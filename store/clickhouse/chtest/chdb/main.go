@@ -15,12 +15,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: chdb LIBRARY DIRECTORY ADDRESS")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
-		fmt.Fprintln(os.Stderr, "chdb:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "chdb:", run(os.Args[1], os.Args[2], os.Args[3]))
+	os.Exit(1)
 }
 
+// run serves until it cannot, and returns why.
 func run(library, dir, address string) error {
 	e, err := openEngine(library, dir)
 	if err != nil {
