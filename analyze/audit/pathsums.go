@@ -10,7 +10,13 @@ import (
 type pathSums struct {
 	list    []pathSum
 	index   map[pathKey]uint32
-	numbers map[*paths.PathEdition][]uint32 // by number of the path in maps: its index in list plus one
+	numbers map[*paths.PathEdition]*pathNumbers
+}
+
+// pathNumbers are paths by their number in the maps of an edition.
+type pathNumbers struct {
+	index []uint32 // in pathSums.list, plus one
+	used  bool     // since the last reset
 }
 
 // pathSum is the flows of one path in a slot, as one.
@@ -35,21 +41,31 @@ type pathHop struct {
 
 const (
 	maxPathHops = 8
-	// Limits of the paths and of the editions that are known. When one is exceeded, all are forgotten.
-	maxPaths    = 1 << 14
-	maxEditions = 1 << 13
+	// maxPaths bounds the paths that are known. When there are more, all are forgotten.
+	maxPaths = 1 << 14
 )
 
-// reset begins a slot.
+// reset begins a slot. Editions that no map of the last one had do not come back.
 func (s *pathSums) reset() {
-	if s.index == nil || len(s.list) > maxPaths || len(s.numbers) > maxEditions {
-		s.index, s.numbers, s.list = map[pathKey]uint32{}, map[*paths.PathEdition][]uint32{}, s.list[:0]
+	if s.index == nil || len(s.list) > maxPaths {
+		s.index, s.numbers, s.list = map[pathKey]uint32{}, map[*paths.PathEdition]*pathNumbers{}, s.list[:0]
+	}
+	for edition, n := range s.numbers {
+		if !n.used {
+			delete(s.numbers, edition)
+		}
+		n.used = false
 	}
 }
 
 // addMap adds all flows of a map. Some of them are added by endMaps.
 func (t *slotSums) addMap(m *paths.Map) {
 	numbers := t.paths.numbers[m.PathEdition()]
+	if numbers == nil {
+		numbers = &pathNumbers{}
+		t.paths.numbers[m.PathEdition()] = numbers
+	}
+	numbers.used = true
 	for i := range m.Flows() {
 		hops := m.Sightings(i)
 		n, ok := m.PathNumber(i)
@@ -57,19 +73,18 @@ func (t *slotSums) addMap(m *paths.Map) {
 			t.addFlow(m.Key(i), hops)
 			continue
 		}
-		for int(n) >= len(numbers) {
-			numbers = append(numbers, 0)
+		for int(n) >= len(numbers.index) {
+			numbers.index = append(numbers.index, 0)
 		}
-		if numbers[n] == 0 {
-			numbers[n] = t.pathOf(hops) + 1
+		if numbers.index[n] == 0 {
+			numbers.index[n] = t.pathOf(hops) + 1
 		}
-		if p := &t.paths.list[numbers[n]-1]; p.apart {
+		if p := &t.paths.list[numbers.index[n]-1]; p.apart {
 			t.addFlow(m.Key(i), hops)
 		} else {
 			p.add(m.Key(i), hops)
 		}
 	}
-	t.paths.numbers[m.PathEdition()] = numbers
 }
 
 // endMaps adds what addMap added up by path.

@@ -16,6 +16,7 @@ type knownPaths struct {
 	slots   []uint32 // open addressing: a number plus one; 0: free. At most half is used.
 	list    []knownPath
 	edition *PathEdition
+	flows   int // since begin
 	most    int // paths; 0: maxKnownPaths
 }
 
@@ -28,6 +29,9 @@ const (
 	maxSteps = 8
 	// maxKnownPaths bounds the paths of a workspace.
 	maxKnownPaths = 1 << 12
+	// fewPaths, and pathsPerFlow for each flow of a slot, are kept beyond it.
+	fewPaths     = 256
+	pathsPerFlow = 4
 	noPath        = ^uint32(0)
 )
 
@@ -56,6 +60,7 @@ func stepOf(s *Sighting) uint64 { return uint64(s.Switch)<<32 | uint64(s.In)<<16
 // noPath if it has none, because it is long, one too many, or not ordered by ports alone. A path
 // that is new is examined.
 func (t *knownPaths) number(ports *Ports, list []Sighting) uint32 {
+	t.flows++
 	if len(list) > maxSteps {
 		return noPath
 	}
@@ -118,12 +123,14 @@ func (t *knownPaths) grow() {
 
 func (t *knownPaths) full() bool { return len(t.list) >= cmp.Or(t.most, maxKnownPaths) }
 
-// begin begins a map. All paths are forgotten if they are as many as there may be.
+// begin begins a map. All paths are forgotten if they are as many as there may be, or many more than
+// flows use: each loop and each lost report leaves some that no flow will have again.
 func (t *knownPaths) begin() {
-	if t.edition == nil || t.full() {
+	if t.edition == nil || t.full() || len(t.list) > fewPaths+pathsPerFlow*t.flows {
 		clear(t.slots)
 		t.list, t.edition = t.list[:0], new(PathEdition)
 	}
+	t.flows = 0
 }
 
 // examine finds the order of a path.
