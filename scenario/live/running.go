@@ -36,7 +36,8 @@ type StartOptions struct {
 	// Need is a kind of telemetry that the scenario must have, such as "flowset";
 	// empty: none.
 	Need string
-	// TraceClose is how long after its last mirror a trace is complete; 0: 1 ms.
+	// TraceClose is how long after its last mirror a trace is complete; 0: as long as the
+	// fullest buffer takes to drain, at least 1 ms.
 	TraceClose time.Duration
 	// KeepAllTraces keeps every trace, not only lost, looped, marked and protocol
 	// packets.
@@ -177,7 +178,7 @@ func (r *Running) controllerConfig() control.Config {
 	cfg.SampleInterval, cfg.Passive = r.sim.cfg.step, true
 	cfg.Traces.Trace.CloseAfter = o.TraceClose
 	if o.TraceClose == 0 {
-		cfg.Traces.Trace.CloseAfter = time.Millisecond
+		cfg.Traces.Trace.CloseAfter = r.sim.traceClose()
 	}
 	cfg.Traces.Trace.RouteSettle = cfg.Traces.Trace.CloseAfter
 	cfg.Traces.KeepAll, cfg.Traces.Window = o.KeepAllTraces, 0

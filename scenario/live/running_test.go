@@ -64,6 +64,29 @@ func TestScenarioUnderTheAPI(t *testing.T) {
 	}
 }
 
+// TestDeepQueueIsNoLoss has packets that wait for 20 ms in a buffer of 16 MB at 1 Gb/s: they
+// are late, and not lost.
+func TestDeepQueueIsNoLoss(t *testing.T) {
+	r := startExample(t, "incidents/contention/scenario.yaml", StartOptions{})
+	if err := r.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := r.Client().Incidents(t.Context(), api.IncidentsQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	contention := false
+	for _, in := range page.Items {
+		contention = contention || in.Cause == "contention"
+		if in.Cause == "loss" {
+			t.Errorf("%s at %s: %s", in.Cause, in.Location, in.Summary)
+		}
+	}
+	if !contention {
+		t.Error("no incident of contention")
+	}
+}
+
 // TestProbeWhileAScenarioStops places a mark at the start and probes in the middle.
 func TestProbeWhileAScenarioStops(t *testing.T) {
 	r := startExample(t, "trace.yaml", StartOptions{KeepAllTraces: true})

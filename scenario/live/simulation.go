@@ -130,6 +130,19 @@ func (m *Simulation) controllerConfig(epoch time.Time) control.Config {
 	return cfg
 }
 
+// traceClose is how long after its last mirror a trace is complete: a packet may wait
+// behind a full buffer at the slowest port of its switch, and is not lost.
+func (m *Simulation) traceClose() time.Duration {
+	longest := time.Millisecond
+	buffer := m.net.Config().Buffer
+	for _, id := range m.fabric.Switches() {
+		for _, p := range m.fabric.Node(id).Ports {
+			longest = max(longest, time.Duration(float64(buffer)*8/float64(p.Rate)*float64(time.Second)))
+		}
+	}
+	return longest
+}
+
 // attach connects the controller that reads the simulation's reports.
 func (m *Simulation) attach(c *control.Controller) {
 	m.Controller = c

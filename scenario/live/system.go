@@ -146,7 +146,8 @@ func (s *System) simulate(o *Options) (err error) {
 func (m *Simulation) scenarioController(demo Config, epoch time.Time) control.Config {
 	cfg := m.demoController(demo, epoch)
 	cfg.Jobs, cfg.SampleInterval = nil, m.cfg.step
-	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = time.Millisecond, time.Millisecond
+	cfg.Traces.Trace.CloseAfter = m.traceClose()
+	cfg.Traces.Trace.RouteSettle = cfg.Traces.Trace.CloseAfter
 	cfg.Ports.States.Skew = max(cfg.Ports.States.Skew, maxSkew(m.scenario))
 	cfg.Ports.States.MaxAge += cfg.Ports.States.Skew
 	m.followPrograms(&cfg)
