@@ -202,6 +202,7 @@ var keyDocs = map[string]string{
 	"persistent.rate":           "of each flow",
 	"slot":                      "length of a slot",
 	"flows":                     "of a switch that the table is sized for",
+	"cells":                     "wide, or narrow: 18 bytes, without counts of bytes",
 	"target":                    "share of slots in which all flows are decoded",
 	"decode":                    "single, or net: with data of neighbours",
 	"per-port":                  "a table for each port",
