@@ -90,7 +90,7 @@ or looped.`,
 	fl.StringVar(&f.pcapng, "pcapng", "",
 		"write the traces, or that of --id or --show, to this file, with a comment on each hop")
 	fl.DurationVar(&f.close, "close", 0,
-		"a trace is complete this long after its last mirror (default in a scenario: as long as a full buffer\ntakes to drain, at least 1ms; with --pcap 1s)")
+		"a trace is complete this long after its last mirror (default in a scenario: as long as the longest\nqueue takes to drain, at least 1ms; with --pcap 1s)")
 	return cmd
 }
 

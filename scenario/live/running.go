@@ -37,7 +37,7 @@ type StartOptions struct {
 	// empty: none.
 	Need string
 	// TraceClose is how long after its last mirror a trace is complete; 0: as long as the
-	// fullest buffer takes to drain, at least 1 ms.
+	// longest queue takes to drain, at least 1 ms.
 	TraceClose time.Duration
 	// KeepAllTraces keeps every trace, not only lost, looped, marked and protocol
 	// packets.

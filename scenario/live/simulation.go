@@ -130,14 +130,18 @@ func (m *Simulation) controllerConfig(epoch time.Time) control.Config {
 	return cfg
 }
 
-// traceClose is how long after its last mirror a trace is complete: a packet may wait
-// behind a full buffer at the slowest port of its switch, and is not lost.
+// traceClose is how long after its last mirror a trace is complete: a packet may wait at the
+// slowest port of a switch behind all that the others may put there, and is not lost. Each of
+// them may have alpha times what is free of the buffer.
 func (m *Simulation) traceClose() time.Duration {
 	longest := time.Millisecond
-	buffer := m.net.Config().Buffer
+	cfg := m.net.Config()
 	for _, id := range m.fabric.Switches() {
-		for _, p := range m.fabric.Node(id).Ports {
-			longest = max(longest, time.Duration(float64(buffer)*8/float64(p.Rate)*float64(time.Second)))
+		ports := m.fabric.Node(id).Ports
+		alpha := float64(len(ports)-1) / float64(int(1)<<cfg.AlphaShift)
+		bits := 8 * float64(cfg.Buffer) * alpha / (1 + alpha)
+		for _, p := range ports {
+			longest = max(longest, time.Duration(bits/float64(p.Rate)*float64(time.Second)))
 		}
 	}
 	return longest
