@@ -32,7 +32,7 @@ const (
 	// fewPaths, and pathsPerFlow for each flow of a slot, are kept beyond it.
 	fewPaths     = 256
 	pathsPerFlow = 4
-	noPath        = ^uint32(0)
+	noPath       = ^uint32(0)
 )
 
 // knownPath is what is known of the flows whose sightings have the same switches and ports, in
