@@ -129,17 +129,27 @@ func runFor(t *testing.T, l *lab.Lab, traffic *lab.Traffic, d time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
-	for _, id := range l.Fabric().Switches() {
-		for l.Agent(id).Stats().Exported.Slots == 0 {
-			time.Sleep(time.Millisecond) // until it counts
-		}
-	}
+	awaitCounting(t, l)
 	sending, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
 	traffic.Run(sending)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// awaitCounting waits until the agents of all switches count.
+func awaitCounting(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	began := time.Now()
+	for _, id := range l.Fabric().Switches() {
+		for l.Agent(id).Stats().Exported.Slots == 0 {
+			if time.Since(began) > patience {
+				t.Fatalf("%s: no slot has ended within %v", l.Fabric().Node(id).Name, patience)
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 
