@@ -9,7 +9,7 @@ TOOL     := $(GO) tool -modfile=tools.mod
 VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build console console-deps test unit vm-test fuzz siege kills current-clickhouse bench bpf lint fmt man clean
+.PHONY: help demo build console console-deps test unit vm-test fuzz siege kills current-clickhouse clickhouse-cluster bench bpf lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ test: unit vm-test fuzz ## Run every test with the race detector, those that nee
 unit: export RAPID_SEED ?= 1
 unit: console-deps
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus prometheus-alertmanager:prometheus-alertmanager \
-	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd vtysh:frr iperf3:iperf3 clickhouse-server:clickhouse-server
+	  ovs-vswitchd:openvswitch-switch redis-server:redis-server softflowd:softflowd lldpd:lldpd vtysh:frr iperf3:iperf3 clickhouse-server:clickhouse-server zooinspector:zookeeper
 	$(GO) test -p $(PACKAGES) -timeout 20m -race ./...
 	$(GO) test -p $(PACKAGES) -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(PLAIN))" $(filter-out $(ALONE),$(PLAIN)) # vetted above
 	$(GO) test -timeout 20m -vet=off -run "$$($(GO) run ./internal/race/leftover $(ALONE))" $(ALONE)
@@ -89,6 +89,10 @@ CHDB_DIR ?= .cache
 current-clickhouse: ## Test the store with the ClickHouse of chDB, which is newer than Debian's
 	@scripts/need npm:npm
 	library=$$(scripts/chdb $(CHDB_DIR)) && WEFT_TEST_CHDB=$$library $(GO) test ./store/clickhouse -count=1
+
+clickhouse-cluster: ## Test the store with four ClickHouse servers, two shards of two replicas, and ZooKeeper
+	@scripts/need clickhouse-server:clickhouse-server zooinspector:zookeeper
+	$(GO) test ./store/clickhouse -run '^TestCluster' -count=1 -v -args -cluster
 
 bench: build ## Benchmark Weft against comparable tools
 	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server

@@ -141,7 +141,7 @@ func (w *batchWrite) undo(ctx context.Context) {
 	for i := range w.done {
 		b := &w.done[i]
 		for _, kind := range append([]store.Kind{b.kind}, rollups[b.kind]...) {
-			if err := w.conn.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s DELETE WHERE %s`, kind, b.where(w.Store, kind))); err != nil {
+			if err := w.conn.Exec(ctx, w.alter(w.local(string(kind)))+` DELETE WHERE `+b.where(w.Store, kind)); err != nil {
 				w.err = errors.Join(w.err, fmt.Errorf("rows of %s stay: %w", kind, err))
 				continue
 			}

@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Addresses      []string // host:port of servers, of which the first that answers is used
 	Database       string   // is made if it does not exist
+	Cluster        string   // of servers that share the tables, by its name in their configuration; empty: none
 	User, Password string
 	TLS            *tls.Config // nil: none
 	Retention      store.Retention
@@ -33,7 +34,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// validName is of databases: they are part of statements.
+// validName is of databases and clusters: they are part of statements.
 var validName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // Check returns an error for an invalid configuration.
@@ -43,6 +44,8 @@ func (c *Config) Check() error {
 		return errors.New("clickhouse: an address is empty, want host:port")
 	case !validName.MatchString(c.Database):
 		return fmt.Errorf("clickhouse: database %q, want letters, digits and _", c.Database)
+	case c.Cluster != "" && !validName.MatchString(c.Cluster):
+		return fmt.Errorf("clickhouse: cluster %q, want letters, digits and _", c.Cluster)
 	case c.MaxPage < 1 || c.MaxFlows < 1 || c.Timeout <= 0:
 		return fmt.Errorf("clickhouse: pages of %d, %d flows, timeout %v; want at least 1, 1, and more than 0", c.MaxPage, c.MaxFlows, c.Timeout)
 	}
@@ -56,7 +59,7 @@ const Scheme = "clickhouse://"
 func IsURL(s string) bool { return strings.HasPrefix(s, Scheme) }
 
 // ParseURL parses clickhouse://user@host:9000,other:9000/database. With ?secure=true
-// the connection has TLS. A password is no part of it: addresses are logged.
+// the connection has TLS; &cluster=NAME has tables on all servers of a cluster. A password is no part of it: addresses are logged.
 func ParseURL(s string) (Config, error) {
 	c := DefaultConfig()
 	u, err := url.Parse(s)
@@ -77,11 +80,13 @@ func ParseURL(s string) (Config, error) {
 		c.User = u.User.Username()
 	}
 	for key, values := range u.Query() {
-		if key != "secure" || len(values) != 1 || values[0] != "true" && values[0] != "false" {
-			return c, fmt.Errorf("clickhouse: parameter %s, want secure=true or false", key)
-		}
-		if values[0] == "true" {
+		switch {
+		case key == "cluster" && len(values) == 1:
+			c.Cluster = values[0]
+		case key == "secure" && len(values) == 1 && values[0] == "true":
 			c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		case key != "secure" || len(values) != 1 || values[0] != "false":
+			return c, fmt.Errorf("clickhouse: parameter %s, want secure=true or false, or cluster=NAME", key)
 		}
 	}
 	return c, c.Check()

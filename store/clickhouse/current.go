@@ -57,7 +57,11 @@ func (s *Store) isCurrent() (bool, error) {
 }
 
 // modernize changes the tables of a current server to the definitions above, where they differ.
+// Those of a cluster stay as they are, and are used as those of an older server.
 func (s *Store) modernize(ctx context.Context) (err error) {
+	if s.cfg.Cluster != "" {
+		return nil
+	}
 	if s.current, err = s.isCurrent(); err != nil || !s.current {
 		return err
 	}

@@ -156,7 +156,7 @@ func TestRollupIsCompleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if err := s.conn.Exec(t.Context(), portView(store.PortSeconds, "1000000000")); err != nil {
+			if err := s.createView(t.Context(), portView(store.PortSeconds, "1000000000")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -234,8 +234,8 @@ type pathSince struct {
 func (g *grouping) addLossRows(ctx context.Context, f *flowRange) error {
 	paths := map[flowID][]pathSince{} // newest first
 	if g.query.GroupBy == record.GroupByPath {
-		rows, err := f.conn.Query(ctx, fmt.Sprintf(`SELECT flow, src_host, dst_host, time, path FROM flows WHERE %s AND flow IN (SELECT flow FROM losses WHERE %s) ORDER BY time DESC, seq DESC`,
-			f.flows, f.losses))
+		rows, err := f.conn.Query(ctx, fmt.Sprintf(`SELECT flow, src_host, dst_host, time, path FROM flows WHERE %s AND flow %s (SELECT flow FROM losses WHERE %s) ORDER BY time DESC, seq DESC`,
+			f.flows, f.in(), f.losses))
 		if err != nil {
 			return err
 		}

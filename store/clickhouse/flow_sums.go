@@ -166,8 +166,8 @@ func (f *flowRange) totals(ctx context.Context) (t record.FlowTotals, err error)
 		return t, err
 	}
 	// A loss counts for every flow of its key.
-	rows, err := f.conn.Query(ctx, fmt.Sprintf(`SELECT flow, uniqExact(src_host, dst_host) FROM flows WHERE %s AND flow IN (SELECT flow FROM losses WHERE %s) GROUP BY flow`,
-		f.flows, f.losses))
+	rows, err := f.conn.Query(ctx, fmt.Sprintf(`SELECT flow, uniqExact(src_host, dst_host) FROM flows WHERE %s AND flow %s (SELECT flow FROM losses WHERE %s) GROUP BY flow`,
+		f.flows, f.in(), f.losses))
 	if err != nil {
 		return t, err
 	}

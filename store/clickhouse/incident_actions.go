@@ -70,7 +70,7 @@ func (s *Store) removeOrphanActions(ctx context.Context, removed uint64) error {
 	if removed == 0 {
 		return nil
 	}
-	if err := s.conn.Exec(ctx, `ALTER TABLE incident_actions DELETE WHERE incident NOT IN (SELECT id FROM `+s.table("incidents")+`)`); err != nil {
+	if err := s.conn.Exec(ctx, s.alter(s.local("incident_actions"))+` DELETE WHERE incident NOT IN (SELECT id FROM `+s.table("incidents")+`)`); err != nil {
 		return err
 	}
 	return s.waitForMutations(ctx, "incident_actions")

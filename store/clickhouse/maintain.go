@@ -31,7 +31,7 @@ func (s *Store) visible(kind store.Kind) (where conditions) {
 
 // readRemoved reads what this and other processes have removed.
 func (s *Store) readRemoved(ctx context.Context) error {
-	rows, err := s.conn.Query(ctx, `SELECT kind, time, seq FROM `+s.table("weft_removed")+` ORDER BY kind, time DESC, seq DESC`)
+	rows, err := s.conn.Query(ctx, `SELECT kind, time, seq FROM `+s.table(removedTable)+` ORDER BY kind, time DESC, seq DESC`)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Store) Maintain(ctx context.Context, now time.Time) (store.MaintenanceR
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.readRemoved(ctx); err != nil {
-		return done, s.failed(ctx, "weft_removed", err)
+		return done, s.failed(ctx, removedTable, err)
 	}
 	if err := s.setTTLs(ctx); err != nil {
 		return done, s.failed(ctx, "system.tables", err)
@@ -114,7 +114,7 @@ func (s *Store) removeRows(ctx context.Context, kind store.Kind, before int64) (
 	if err := s.conn.QueryRow(ctx, fmt.Sprintf(`SELECT count() FROM %s WHERE %s`, kind, where)).Scan(&n); err != nil || n == 0 {
 		return n, err
 	}
-	err = s.conn.Exec(ctx, fmt.Sprintf(`INSERT INTO weft_removed (kind, time, seq) SELECT %s, %s, %s`, quote(string(kind)), number(before), number(s.bound())))
+	err = s.conn.Exec(ctx, fmt.Sprintf(`INSERT INTO %s (kind, time, seq) SELECT %s, %s, %s`, removedTable, quote(string(kind)), number(before), number(s.bound())))
 	if err != nil {
 		return n, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) removeRows(ctx context.Context, kind store.Kind, before int64) (
 // dropDays drops the partitions whose rows are all before a time. intDiv rounds towards
 // 1970, so that partition 0 has two days.
 func (s *Store) dropDays(ctx context.Context, kind store.Kind, before int64) error {
-	rows, err := s.conn.Query(ctx, fmt.Sprintf(`SELECT DISTINCT partition FROM system.parts WHERE database = %s AND table = %s AND active`, quote(s.cfg.Database), quote(string(kind))))
+	rows, err := s.conn.Query(ctx, fmt.Sprintf(`SELECT DISTINCT partition FROM %s WHERE database = %s AND table = %s AND active`, s.system("parts"), quote(s.cfg.Database), quote(s.local(string(kind)))))
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Store) dropDays(ctx context.Context, kind store.Kind, before int64) err
 		return err
 	}
 	for _, name := range drop {
-		if err := s.conn.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s DROP PARTITION %s`, kind, name)); err != nil {
+		if err := s.conn.Exec(ctx, s.alter(s.local(string(kind)))+` DROP PARTITION `+name); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,7 @@ func (s *Store) removeIncidents(ctx context.Context, kind store.Kind, before int
 	}
 	last := number(s.bound())
 	for list := range slices.Chunk(ids, maxIDs) {
-		if err := s.conn.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s DELETE WHERE seq <= %s AND id IN (%s)`, kind, last, strings.Join(list, ", "))); err != nil {
+		if err := s.conn.Exec(ctx, s.alter(s.local(string(kind)))+fmt.Sprintf(` DELETE WHERE seq <= %s AND id IN (%s)`, last, strings.Join(list, ", "))); err != nil {
 			return n, err
 		}
 	}
@@ -191,8 +191,8 @@ const maxIDs = 500
 func (s *Store) waitForMutations(ctx context.Context, table string) error {
 	for {
 		var left uint64
-		err := s.conn.QueryRow(ctx, fmt.Sprintf(`SELECT count() FROM system.mutations WHERE database = %s AND table = %s AND is_done = 0`,
-			quote(s.cfg.Database), quote(table))).Scan(&left)
+		err := s.conn.QueryRow(ctx, fmt.Sprintf(`SELECT count() FROM %s WHERE database = %s AND table = %s AND is_done = 0`,
+			s.system("mutations"), quote(s.cfg.Database), quote(s.local(table)))).Scan(&left)
 		if err != nil || left == 0 {
 			return err
 		}
@@ -207,7 +207,7 @@ func (s *Store) waitForMutations(ctx context.Context, table string) error {
 // Size is what the tables take on the server's disk.
 func (s *Store) Size(ctx context.Context) (model.Bytes, error) {
 	var n uint64
-	err := s.conn.QueryRow(ctx, `SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = `+quote(s.cfg.Database)).Scan(&n)
+	err := s.conn.QueryRow(ctx, `SELECT sum(bytes_on_disk) FROM `+s.system("parts")+` WHERE active AND database = `+quote(s.cfg.Database)).Scan(&n)
 	return model.Bytes(n), err
 }
 

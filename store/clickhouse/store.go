@@ -48,8 +48,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, conn: conn, handle: rand.Int64N(1 << handleBits)}
 	s.retention.Store(&cfg.Retention)
-	err = s.conn.Exec(ctx, `CREATE DATABASE IF NOT EXISTS `+cfg.Database)
-	err = errors.Join(err, conn.Close())
+	err = errors.Join(s.createDatabase(ctx), conn.Close())
 	if err == nil {
 		s.conn, err = connect(cfg, cfg.Database)
 	}
@@ -70,8 +69,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func connect(cfg Config, database string) (driver.Conn, error) {
+	var settings driver.Settings
+	if cfg.Cluster != "" {
+		settings = clusterSettings
+	}
 	return driver.Open(&driver.Options{
-		Addr: cfg.Addresses, Auth: driver.Auth{Database: database, Username: cfg.User, Password: cfg.Password}, TLS: cfg.TLS,
+		Settings: settings,
+		Addr:     cfg.Addresses, Auth: driver.Auth{Database: database, Username: cfg.User, Password: cfg.Password}, TLS: cfg.TLS,
 		DialTimeout: cfg.Timeout, ReadTimeout: cfg.Timeout, MaxOpenConns: 16, MaxIdleConns: 8,
 	})
 }

@@ -230,10 +230,13 @@ func TestParseURL(t *testing.T) {
 	if err != nil || !slices.Equal(c.Addresses, []string{"a:9000", "b:9000"}) || c.Database != "fabric" || c.User != "weft" || c.TLS == nil {
 		t.Errorf("%+v, %v", c, err)
 	}
+	if c, err = ParseURL("clickhouse://a:9000/?cluster=fabric"); err != nil || c.Cluster != "fabric" || c.Database != "weft" {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if c, err = ParseURL("clickhouse://a:9000"); err != nil || c.Database != "weft" || c.User != "default" || c.TLS != nil {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, s := range []string{"", "http://a", "clickhouse://", "clickhouse:///db", "clickhouse://a/b;c", "clickhouse://a/b?x=1", "clickhouse://u:hidden@a:9000/d", "clickhouse://u:hidden@a:b:c/d%zz"} {
+	for _, s := range []string{"", "http://a", "clickhouse://", "clickhouse:///db", "clickhouse://a/b;c", "clickhouse://a/b?x=1", "clickhouse://a/b?cluster=x%20y", "clickhouse://a/b?secure=yes", "clickhouse://u:hidden@a:9000/d", "clickhouse://u:hidden@a:b:c/d%zz"} {
 		if _, err := ParseURL(s); err == nil || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("ParseURL(%q) = %v; want an error without the password", s, err)
 		}

@@ -23,19 +23,11 @@ const Library = "WEFT_TEST_CHDB"
 
 // New makes a server with its files in a folder. Start starts it.
 func New(dir string) (*Server, error) {
-	s := &Server{}
-	var ports [2]int
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
 	}
-	s.port = ports[0]
+	s := &Server{port: ports[0]}
 	if library := os.Getenv(Library); library != "" {
 		program := filepath.Join(dir, "chdb")
 		s.command = []string{program, library, filepath.Join(dir, "data"), s.Address()}
@@ -45,16 +37,37 @@ func New(dir string) (*Server, error) {
 		}
 		return s, nil
 	}
+	return s, s.configure(dir, ports[1], "")
+}
+
+// freePorts are TCP ports of loopback that are free.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // when all are found
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// configure writes the files of Debian's server, with more of its configuration.
+func (s *Server) configure(dir string, http int, more string) error {
 	file := filepath.Join(dir, "config.xml")
 	s.command = []string{"clickhouse-server", "--config-file=" + file}
 	config := fmt.Sprintf(`<yandex><logger><level>error</level><log>%[1]s/log</log><errorlog>%[1]s/errors</errorlog></logger>
 <tcp_port>%[2]d</tcp_port><http_port>%[3]d</http_port><listen_host>127.0.0.1</listen_host>
 <path>%[1]s/data/</path><tmp_path>%[1]s/tmp/</tmp_path><users_config>%[1]s/users.xml</users_config>
-<default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>268435456</mark_cache_size></yandex>`, dir, ports[0], ports[1])
-	const users = `<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password>
+<default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>268435456</mark_cache_size>%[4]s</yandex>`, dir, s.port, http, more)
+	const users = `<yandex><profiles><default><load_balancing>in_order</load_balancing></default></profiles><quotas><default/></quotas><users><default><password></password>
 <networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`
-	return s, errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "users.xml"), []byte(users), 0o600))
+	return errors.Join(os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "users.xml"), []byte(users), 0o600))
 }
+
+// IsChDB reports whether it is chDB.
+func (s *Server) IsChDB() bool { return s.command[0] != "clickhouse-server" }
 
 // Start starts the server and waits until it listens.
 func (s *Server) Start() error {
