@@ -51,23 +51,26 @@ func (b *builder) victim(source model.NodeID) *attribution.Victim {
 }
 
 // lastQueue returns the last queue of a path that holds packets of a flow: the oldest
-// packet is ahead of the others. -1: none is known to, or a later one may, which was
-// congested at a snapshot from before the packet.
+// packet is ahead of the others. -1: none is known to, or a later one may hold it, which
+// was congested at a snapshot from before the packet, or from before that of the queue
+// which holds the flow: the packet may have gone on, and others have come.
 func (b *builder) lastQueue(key model.FlowKey, path []int, sent model.Time) int {
 	flow := b.g.Flow(key)
+	oldest := model.Time(math.MaxInt64) // snapshot of the later queues that were congested then
 	for hop := len(path) - 1; hop >= 0; hop-- {
 		q := path[hop]
 		if q >= len(b.g.Nodes) {
 			continue
 		}
-		if !b.isFresh(q, sent) {
-			if list := b.g.Nodes[q].CongestionIntervals; len(list) > 0 && list[len(list)-1].Open {
+		n := &b.g.Nodes[q]
+		if b.isFresh(q, sent) && slices.ContainsFunc(b.g.QueuedAt(q), func(w provenance.QueuedFlow) bool { return w.Flow == flow }) {
+			if oldest < b.axis.time(n.Node, n.Snapshot) {
 				return -1
 			}
-			continue
-		}
-		if slices.ContainsFunc(b.g.QueuedAt(q), func(w provenance.QueuedFlow) bool { return w.Flow == flow }) {
 			return hop
+		}
+		if list := n.CongestionIntervals; len(list) > 0 && list[len(list)-1].Open {
+			oldest = min(oldest, b.axis.time(n.Node, n.Snapshot))
 		}
 	}
 	return -1
