@@ -66,7 +66,7 @@ var proLoss = claim.Claim{
 		res := claim.Result{Pass: true, Notes: []string{
 			setting,
 			"every link between switches loses the same share of packets, with their labels; a packet between pods crosses four of them. The paper limits the rate and the queues of BMv2, which drop packets before the label of that switch is written: in the simulator packets then go missing mostly at the first hop, before they carry a label, and Base alone has 98 % at 65 % loss, which shows nothing",
-			proNote, "passes when at the first loss of 60 % or more Pro has 92 % or more, and the Base it runs on less than 92 %",
+			proNote, "passes when at the first loss of 60 % or more Pro has 92 % or more, and the Base it runs on less than 92 %; with --quick 10 of the seeds 501 and 511 to 520 do, and 501 has 89.7 %, with all packets 92.0 %",
 		}}
 		for i, s := range []strategy{proA, proB} {
 			list, base := pointsOf(points, s), pointsOf(points, all[i])
