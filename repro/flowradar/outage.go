@@ -156,24 +156,11 @@ func (o *firstAffected) affected(now engine.Time, p *sim.Packet, at *sim.Port) {
 
 // runFault injects one fault, with the flowsets of the faulty switch or without.
 func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind, silent bool) (out outage, err error) {
-	fabric, err := topo.FatTree(4, topo.DefaultLinks())
+	l, fabric, err := newFaultLab(rng, g, incomingOnly)
 	if err != nil {
 		return out, err
 	}
-	routes, err := topo.NewRoutes(fabric, topo.RouteConfig{Seed: rng.Uint64()})
-	if err != nil {
-		return out, err
-	}
-	cfg := sim.DefaultConfig()
-	cfg.Seed = rng.Uint64()
-	net, err := sim.New(routes, cfg)
-	if err != nil {
-		return out, err
-	}
-	l, err := newLab(net, g, incomingOnly)
-	if err != nil {
-		return out, err
-	}
+	net := l.net
 	const end = 60 * time.Millisecond
 	if err := net.AddFlows(everyPair(fabric, rng, end)); err != nil {
 		return out, err

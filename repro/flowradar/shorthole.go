@@ -17,7 +17,6 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sketch"
-	"github.com/weft-telemetry/weft/topo"
 )
 
 var shortHole = claim.Claim{
@@ -82,24 +81,11 @@ func runShortHole(ctx context.Context, o claim.Options) (claim.Result, error) {
 
 // runBrief injects one black hole.
 func runBrief(rng *rand.Rand, g sketch.Geometry, o claim.Options) (b brief, err error) {
-	fabric, err := topo.FatTree(4, topo.DefaultLinks())
+	l, fabric, err := newFaultLab(rng, g, bothSides)
 	if err != nil {
 		return b, err
 	}
-	routes, err := topo.NewRoutes(fabric, topo.RouteConfig{Seed: rng.Uint64()})
-	if err != nil {
-		return b, err
-	}
-	cfg := sim.DefaultConfig()
-	cfg.Seed = rng.Uint64()
-	net, err := sim.New(routes, cfg)
-	if err != nil {
-		return b, err
-	}
-	l, err := newLab(net, g, bothSides)
-	if err != nil {
-		return b, err
-	}
+	net := l.net
 	const end = 45 * time.Millisecond
 	list := everyPair(fabric, rng, end)
 	for i := range list {

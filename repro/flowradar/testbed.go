@@ -3,6 +3,7 @@ package flowradar
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
@@ -14,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -42,6 +44,27 @@ type feed struct {
 
 // outgoingLists is the first list of outgoing flowsets.
 const outgoingLists = 1 << 16
+
+// newFaultLab is the laboratory of faults of routes, and its fabric: a fat-tree of k=4 with
+// flowset programs of a geometry.
+func newFaultLab(rng *rand.Rand, g sketch.Geometry, counted sides) (*lab, *topo.Fabric, error) {
+	fabric, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		return nil, nil, err
+	}
+	routes, err := topo.NewRoutes(fabric, topo.RouteConfig{Seed: rng.Uint64()})
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := sim.DefaultConfig()
+	cfg.Seed = rng.Uint64()
+	net, err := sim.New(routes, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := newLab(net, g, counted)
+	return l, fabric, err
+}
 
 // newLab installs flowset programs of a geometry in all switches of a network that
 // has not run yet. Switches export at once, as the paper's do.
