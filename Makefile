@@ -80,9 +80,9 @@ siege: ## Attack a service for DURATION (1h) beside an honest fabric, and check 
 
 KILLS ?= 20
 
-kills: ## Kill leader, analyzer, broker and ClickHouse of a cluster KILLS (20) times each, and check what it found
+kills: ## Kill leader, analyzer, broker and ClickHouse of a cluster KILLS (20) times each, then any of them, and check what it found
 	@scripts/need clickhouse-server:clickhouse-server
-	$(GO) test ./control/cluster -run '^TestKills$$' -count=1 -timeout 0 -v -args -kills=$(KILLS)
+	$(GO) test ./control/cluster -run '^TestKills(AtRandom)?$$' -count=1 -timeout 0 -v -args -kills=$(KILLS)
 
 CHDB_DIR ?= .cache
 

@@ -19,7 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/stream/nats"
 )
 
-var kills = flag.Int("kills", 1, "how often TestKills kills each kind of member")
+var kills = flag.Int("kills", 1, "how often TestKills kills each kind of member, and TestKillsAtRandom any of them")
 
 // killsOfReplay is how many kills one replay has at most: between two events of them there
 // are slots with records, so that each disturbs some work.
@@ -71,13 +71,11 @@ func startCluster(t *testing.T, server *chtest.Server, database string, brokers 
 		t.Fatal(err)
 	}
 	t.Cleanup(c.conn.Close)
-	for end := time.Now().Add(patience); ; { // brokers elect one of them first
-		if c.streams, err = openStreams(t.Context(), c.conn, brokers); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
+	if err := whenElected(t.Context(), func() (err error) {
+		c.streams, err = openStreams(t.Context(), c.conn, brokers, memberBuffer)
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	for i := range c.analyzers {
 		c.analyzers[i] = c.start(FlowGroup)
@@ -267,11 +265,16 @@ func (c *testCluster) replay(events int, seed uint64, kill func()) {
 	if len(to.at) > 0 {
 		t.Fatalf("%d kills are left after %d ticks", len(to.at), to.ticks)
 	}
-	run, last := to.Position()
+	c.awaitLast(to.Publisher)
+}
+
+// awaitLast waits until the leader has stored what follows from all that was published.
+func (c *testCluster) awaitLast(p *Publisher) {
+	run, last := p.Position()
 	for batch := uint64(0); batch+1 < last; {
 		var of uint64
 		if _, err := fmt.Sscanf(c.leaderSays("applied", ""), "applied %d %d", &of, &batch); err != nil || of != run {
-			t.Fatalf("run %d, %v; want run %d", of, err, run)
+			c.t.Fatalf("run %d, %v; want run %d", of, err, run)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	client "github.com/nats-io/nats.go"
 
 	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/clickhouse"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -53,17 +54,30 @@ func TestMain(m *testing.M) {
 
 const processPartitions = 4
 
-func openStreams(ctx context.Context, conn *client.Conn, replicas int) (s Streams, err error) {
+// memberBuffer is what a partition may have in the memory of a process that analyses.
+const memberBuffer = 4 * model.MiB
+
+// openStreams opens the streams; buffer is what a partition may have in the publisher's memory.
+func openStreams(ctx context.Context, conn *client.Conn, replicas int, buffer model.Bytes) (s Streams, err error) {
 	cfg := nats.DefaultConfig("flows", processPartitions)
-	cfg.Replicas = replicas
+	cfg.Replicas, cfg.BufferSize = replicas, buffer
 	flows, err := nats.Open(ctx, conn, cfg)
 	if err != nil {
 		return s, err
 	}
 	cfg = nats.DefaultConfig("lead", 1+processPartitions)
-	cfg.Unacknowledged, cfg.Replicas = 4096, replicas
+	cfg.Unacknowledged, cfg.Replicas, cfg.BufferSize = 4096, replicas, buffer
 	lead, err := nats.Open(ctx, conn, cfg)
 	return Streams{Flows: flows, Lead: lead, Partitions: processPartitions}, err
+}
+
+// whenElected opens what brokers have, until they have elected one of them.
+func whenElected(ctx context.Context, open func() error) error {
+	for end := time.Now().Add(patience); ; {
+		if err := open(); err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 type closingStore interface {
@@ -115,12 +129,19 @@ func runMember(text string) error {
 		return err
 	}
 	defer conn.Close()
-	s, err := openStreams(ctx, conn, spec.Replicas)
-	if err != nil {
+	var s Streams
+	var leases *nats.Leases
+	var marks *nats.Marks
+	if err := whenElected(ctx, func() (err error) {
+		if s, err = openStreams(ctx, conn, spec.Replicas, memberBuffer); err != nil {
+			return err
+		}
+		if leases, err = nats.OpenLeases(ctx, conn, "leases", spec.Lease, spec.Replicas); err != nil {
+			return err
+		}
+		marks, err = nats.OpenMarks(ctx, conn, "marks", spec.Replicas)
 		return err
-	}
-	leases, err := nats.OpenLeases(ctx, conn, "leases", spec.Lease, spec.Replicas)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	group, partitions, work := FlowGroup, processPartitions, NewAnalyzers(&controller, s).Work
@@ -130,10 +151,6 @@ func runMember(text string) error {
 			return err
 		}
 		defer st.Close()
-		marks, err := nats.OpenMarks(ctx, conn, "marks", spec.Replicas)
-		if err != nil {
-			return err
-		}
 		l := &Leader{Config: controller, Streams: s, Marks: marks, Store: st, Log: slog.New(slog.NewTextHandler(os.Stdout, nil)), Commit: spec.Commit}
 		l.Applied = func(run, batch uint64) { fmt.Println("applied", run, batch) }
 		group, partitions, work = LeadGroup, 1, l.Work

@@ -28,7 +28,7 @@ func TestProcessesFindTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	s, err := openStreams(t.Context(), conn, 1)
+	s, err := openStreams(t.Context(), conn, 1, memberBuffer)
 	if err != nil {
 		t.Fatal(err)
 	}
