@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -196,7 +197,7 @@ func (l *pool) refill() {
 	}
 	more := make([]Packet, n)
 	if n == largeSlab {
-		adviseHugePages(more)
+		hugepages.Advise(more)
 	}
 	for i := range more {
 		l.put(&more[i])

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
 )
@@ -17,7 +18,9 @@ type alone[K sketch.Key] struct {
 	// asCompact: the result has compact records, where it can. Otherwise compact is only a step
 	// on the path to records.
 	asCompact bool
-	touched   uint64 // by loads that are made for their effect on the cache
+	// inPlace: a table that empties is emptied, not a copy of it.
+	inPlace bool
+	touched uint64 // by loads that are made for their effect on the cache
 }
 
 // decode decodes a flowset whose table empties. It reports false if the table does
@@ -40,14 +43,21 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 	if t.flaws != nil || t.high != nil || t.family.Tables < 3 || !mayEmpty(fs) {
 		return Decoded{}, false
 	}
-	total, tail := a.load(t)
 	a.odd = false
 	d := fs.emptyResult()
 	n := min(int(fs.Counts.Flows), len(t.sums))
 	ok := false
 	if a4, is4 := any(a).(*alone[sketch.Key4]); is4 && t.family.Tables == 3 {
 		a.compact = resizedRecords(a.compact, n)
-		if n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, a.compact, total); !ok {
+		total, tail := a.load(t, a.inPlace)
+		n, ok = peelUsual(a4, fs, &t.family, t.filter, tail, a.compact, total)
+		if a.inPlace {
+			if !ok || a.odd {
+				restoreUsual(a4.left, &t.family, a.compact[:n])
+			}
+			a.left = nil
+		}
+		if !ok {
 			return Decoded{}, false
 		}
 		if a.asCompact {
@@ -60,6 +70,7 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 	} else {
 		a.records = resizedRecords(a.records, n)
 		d.Records = a.records
+		total, tail := a.load(t, false)
 		if n, ok = a.peel(fs, t, tail, &d, total); !ok {
 			return Decoded{}, false
 		}
@@ -72,21 +83,35 @@ func (a *alone[K]) decode(fs *Flowset, t *table[K]) (Decoded, bool) {
 // resizedRecords returns n records, not nil, in the memory of others if it is enough.
 func resizedRecords[T any](list []T, n int) []T {
 	if cap(list) < n || list == nil {
-		return make([]T, n)
+		return hugepages.Make[T](n)
 	}
 	return list[:n:n]
 }
 
-// load copies the table and queues the first pure cells. It returns the packets of
-// all cells together.
-func (a *alone[K]) load(t *table[K]) (packets uint64, queued int) {
+// load copies the table, unless it is decoded in place, and queues the first pure cells. It
+// returns the packets of all cells together.
+func (a *alone[K]) load(t *table[K], inPlace bool) (packets uint64, queued int) {
+	if len(a.queue) < len(t.sums)+sketch.MaxTables {
+		a.queue = hugepages.Make[uint32](len(t.sums) + sketch.MaxTables)
+	}
+	last := len(*new(K)) - 1
+	queue := a.queue
+	if inPlace {
+		a.left = t.sums
+		for i := range t.sums {
+			packets += t.sums[i].counts >> 32
+			queue[queued] = uint32(i)
+			if showsSingleKey(t.sums[i].key[last]) {
+				queued++
+			}
+		}
+		return packets, queued
+	}
 	if cap(a.left) < len(t.sums) {
-		a.left = make([]cellSum[K], len(t.sums))
-		a.queue = make([]uint32, len(t.sums)+sketch.MaxTables)
+		a.left = hugepages.Make[cellSum[K]](len(t.sums))
 	}
 	a.left = a.left[:len(t.sums)]
-	last := len(*new(K)) - 1
-	left, queue := a.left, a.queue
+	left := a.left
 	for i := range t.sums {
 		left[i] = t.sums[i]
 		packets += left[i].counts >> 32

@@ -3,6 +3,7 @@ package flows
 import (
 	"math/bits"
 
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
 	"github.com/weft-telemetry/weft/wire/flowset"
@@ -123,7 +124,7 @@ const (
 func newTable[K sketch.Key](family sketch.Family, l flowset.Layout, cells []cellSum[K]) *table[K] {
 	n := family.Cells()
 	if cells == nil {
-		cells = make([]cellSum[K], n)
+		cells = hugepages.Make[cellSum[K]](n)
 	}
 	t := &table[K]{
 		membership: &membership[K]{family, sketch.NewFilter(family.Geometry)}, layout: l,

@@ -25,7 +25,7 @@ func (n *network[K]) decodeAlone(out []Decoded) {
 		}
 		a := memory.take()
 		most := min(int(p.fs.Counts.Flows), len(p.sums))
-		a.records, a.asCompact = lend(n.Memory.records, p.set, most), n.Compact
+		a.records, a.asCompact, a.inPlace = lend(n.Memory.records, p.set, most), n.Compact, n.InPlace
 		if n.Compact {
 			a.compact = lend(n.Memory.compact, p.set, most)
 		}

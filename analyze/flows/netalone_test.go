@@ -12,7 +12,7 @@ import (
 
 // TestNetAloneEqualsTogether compares NetDecode with decoding all tables together,
 // in fabrics in which some tables empty by themselves and some do not, whole and with
-// lost chunks. Filters are large enough that they take no flow of a neighbour for
+// lost chunks, and with decoding in place. Filters are large enough that they take no flow of a neighbour for
 // their own.
 func TestNetAloneEqualsTogether(t *testing.T) {
 	race.LeaveToPlainRun(t)
@@ -43,6 +43,11 @@ func TestNetAloneEqualsTogether(t *testing.T) {
 			if _, ok := d.decodesAlone(sets[i]); ok && sets[i].MissingFilter == 0 {
 				alone++
 			}
+		}
+		o.together, o.InPlace = false, true
+		inPlace := NetDecode(sets, o, guides...)
+		for i := range inPlace {
+			equalResults(rt, &inPlace[i], &want[i])
 		}
 		switch {
 		case alone == len(sets):

@@ -17,6 +17,8 @@ type Options struct {
 	FlowsOnly bool
 	// Compact asks for Decoded.Compact where it is possible.
 	Compact bool
+	// InPlace decodes flowsets that are not needed afterwards: tables may be empty then.
+	InPlace bool
 	// Memory, if not nil, is used again: results are valid until the next call with it.
 	Memory *Memory
 

@@ -33,12 +33,16 @@ func TestUsualPeelEqualsGeneral(t *testing.T) {
 		want, got := fs.emptyResult(), fs.emptyResult()
 		want.Records, got.Records = make([]Record, len(table.sums)), make([]Record, len(table.sums))
 		list := make([]CompactRecord, len(table.sums))
-		total, queued := general.load(table)
+		usual.odd, general.odd = false, false
+		total, queued := general.load(table, false)
 		n, ok := general.peel(fs, table, queued, &want, total)
-		total, queued = usual.load(table)
+		total, queued = usual.load(table, false)
 		m, same := peelUsual(&usual, fs, &table.family, table.filter, queued, list, total)
-		if n != m || ok != same || general.odd != usual.odd {
+		if n != m || ok != same || ok && general.odd != usual.odd {
 			rt.Fatalf("%d flows, emptied %v, odd %v; want %d, %v, %v", m, same, usual.odd, n, ok, general.odd)
+		}
+		if restoreUsual(usual.left, &table.family, list[:m]); !slices.Equal(usual.left, table.sums) {
+			rt.Fatalf("after %d flows were removed and put back, the table is another", m)
 		}
 		got.putRecords(list[:m], &fs.Counts, true)
 		want.Records, got.Records = want.Records[:n], got.Records[:n]

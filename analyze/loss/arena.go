@@ -1,5 +1,7 @@
 package loss
 
+import "github.com/weft-telemetry/weft/internal/hugepages"
+
 // arena holds small arrays of T in one slice, which has no pointers for the garbage
 // collector to follow. Arrays have capacities of a least one times powers of two. Those
 // that were freed are given again.
@@ -19,7 +21,7 @@ func (a *arena[T]) alloc(class uint8) uint32 {
 	}
 	at, n := len(a.items), a.capacity(class)
 	if at+n > cap(a.items) {
-		grown := make([]T, at, max(at+at/2, at+n, 64*n))
+		grown := hugepages.Make[T](max(at+at/2, at+n, 64*n))[:at]
 		copy(grown, a.items)
 		a.items = grown
 	}

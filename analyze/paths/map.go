@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/analyze/internal/flowtable"
 	"github.com/weft-telemetry/weft/analyze/internal/routecache"
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -160,7 +161,7 @@ func resized[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]
 	}
-	return make([]T, n, n+n/16) // slots of one fabric differ little
+	return hugepages.Make[T](n + n/16)[:n] // slots of one fabric differ little
 }
 
 // Flows returns the number of flows seen anywhere.

@@ -47,7 +47,7 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 	}
 	w := &Decoder{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: slotGatherer{length: cfg.Slot, wait: int64(cfg.WaitSlots), skew: cfg.MaxSkew}}
 	w.decode = cfg.Decode
-	w.decode.Memory, w.decode.Compact = new(flows.Memory), true
+	w.decode.Memory, w.decode.Compact, w.decode.InPlace = new(flows.Memory), true, true
 	w.most = slotCapacities(w.fabric, cfg.Slot)
 	cfg.Assembler.MaxMemory, cfg.Assembler.HoldEmitted, cfg.Assembler.Accept = cfg.Memory/2, true, w.accept
 	var err error

@@ -3,6 +3,7 @@ package flowwatch
 import (
 	"github.com/weft-telemetry/weft/analyze/flows"
 	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -95,5 +96,5 @@ func resized[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]
 	}
-	return make([]T, n, n+n/16) // slots of one fabric differ little
+	return hugepages.Make[T](n + n/16)[:n] // slots of one fabric differ little
 }

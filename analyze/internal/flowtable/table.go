@@ -6,6 +6,7 @@ package flowtable
 import (
 	"math/rand/v2"
 
+	"github.com/weft-telemetry/weft/internal/hugepages"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -159,7 +160,7 @@ func (t *Table) Clear() {
 // resize makes the table larger.
 func (t *Table) resize(slots int) {
 	old := t.slots
-	t.slots = make([]uint64, slots)
+	t.slots = hugepages.Make[uint64](slots)
 	mask := uint64(slots - 1)
 	for _, s := range old {
 		if s == 0 {
