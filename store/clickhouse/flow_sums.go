@@ -6,24 +6,31 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
 )
 
-// flowOrders compare flows; sql is the same order by the server, if it knows the sum.
+// flowOrders compare flows; sql is the same order by the server, of sums and lost packets.
 var flowOrders = map[record.FlowSort]struct {
 	compare func(a, b *record.FlowSum) int
 	sql     string
 }{
-	record.ByBytes:     {func(a, b *record.FlowSum) int { return cmp.Compare(a.Bytes, b.Bytes) }, "all_bytes"},
-	record.ByPackets:   {func(a, b *record.FlowSum) int { return cmp.Compare(a.Packets, b.Packets) }, "all_packets"},
-	record.ByDuration:  {func(a, b *record.FlowSum) int { return cmp.Compare(a.Duration(), b.Duration()) }, "end - begin"},
-	record.ByNewest:    {func(a, b *record.FlowSum) int { return a.Last.Compare(b.Last) }, "end"},
-	record.ByLost:      {func(a, b *record.FlowSum) int { return cmp.Compare(a.Lost, b.Lost) }, ""},
-	record.ByLostShare: {func(a, b *record.FlowSum) int { return cmp.Compare(a.LostShare(), b.LostShare()) }, ""},
-	record.ByRate:      {func(a, b *record.FlowSum) int { return cmp.Compare(a.Rate(), b.Rate()) }, ""},
+	record.ByBytes:    {func(a, b *record.FlowSum) int { return cmp.Compare(a.Bytes, b.Bytes) }, "all_bytes"},
+	record.ByPackets:  {func(a, b *record.FlowSum) int { return cmp.Compare(a.Packets, b.Packets) }, "all_packets"},
+	record.ByDuration: {func(a, b *record.FlowSum) int { return cmp.Compare(a.Duration(), b.Duration()) }, "end - begin"},
+	record.ByNewest:   {func(a, b *record.FlowSum) int { return a.Last.Compare(b.Last) }, "end"},
+	record.ByLost:     {func(a, b *record.FlowSum) int { return cmp.Compare(a.Lost, b.Lost) }, "lost"},
+	record.ByLostShare: {
+		func(a, b *record.FlowSum) int { return cmp.Compare(a.LostShare(), b.LostShare()) },
+		"if(all_packets = 0, 0., least(1., toFloat64(lost) / toFloat64(all_packets)))",
+	},
+	record.ByRate: {
+		func(a, b *record.FlowSum) int { return cmp.Compare(a.Rate(), b.Rate()) },
+		"if(end <= begin, 0., toFloat64(all_bytes) * 8e9 / toFloat64(end - begin))",
+	},
 }
 
 // flowRange is the slots and losses that a question about flows reads.
@@ -61,10 +68,15 @@ func (s *Store) flowRange(q record.Query, bound int64, filter *record.FlowFilter
 	return f
 }
 
+// lostPackets selects the lost packets of each flow that lost some.
+func (f *flowRange) lostPackets() string {
+	return fmt.Sprintf(`SELECT flow, %s AS lost FROM losses WHERE %s GROUP BY flow`, saturated("packets"), f.losses)
+}
+
 // readLosses reads the losses of each flow.
 func (f *flowRange) readLosses(ctx context.Context) error {
 	f.lost = map[string]uint64{}
-	rows, err := f.conn.Query(ctx, fmt.Sprintf(`SELECT flow, %s FROM losses WHERE %s GROUP BY flow`, saturated("packets"), f.losses))
+	rows, err := f.conn.Query(ctx, f.lostPackets())
 	if err != nil {
 		return err
 	}
@@ -101,7 +113,9 @@ func (f *flowRange) readCoverage(ctx context.Context) error {
 	return err
 }
 
-// sumColumns are the sums of a flow.
+// sumColumns are the sums of a flow, and sumNames their names.
+const sumNames = `flow, src_host, dst_host, begin, end, slots, all_packets, all_bytes, all_exact, all_samples, last_path, switches, hops, paths`
+
 var sumColumns = `flow, src_host, dst_host, min(time) AS begin, max(time + slot_ns) AS end, count() AS slots, ` +
 	saturated("packets") + ` AS all_packets, ` + saturated("bytes") + ` AS all_bytes, min(exact) AS all_exact, ` + saturated("samples") + ` AS all_samples, argMax(path, time) AS last_path,
 	groupUniqArrayArray(path) AS switches, max(length(path)) AS hops, uniqExact(arrayStringConcat(path, '\x00')) AS paths`
@@ -112,6 +126,9 @@ func (f *flowRange) sums(ctx context.Context, order string, skip, limit int) (li
 		return nil, nil
 	}
 	sql := fmt.Sprintf(`SELECT %s FROM flows WHERE %s GROUP BY flow, src_host, dst_host`, sumColumns, f.flows)
+	if strings.Contains(order, "lost") {
+		sql = fmt.Sprintf(`SELECT %s FROM (%s) AS sums ANY LEFT JOIN (%s) AS lost_packets USING flow`, sumNames, sql, f.lostPackets())
+	}
 	if order != "" {
 		// Of flows with equal sums the order must not change from page to page.
 		sql += fmt.Sprintf(` ORDER BY %s DESC, flow, src_host, dst_host`, order)
@@ -199,8 +216,8 @@ func capped(a, b uint64) uint64 {
 }
 
 // FlowSums returns flows of a range in the order of a sum, and the totals of all that
-// match. The server adds up the slots of each flow. It also orders them by sums of slots, if
-// the filter is about keys and hosts of flows; other orders and filters need all flows here.
+// match. The server adds up the slots of each flow. It also orders them, if the filter is about keys and
+// hosts of flows; other filters need all flows here.
 func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.FlowSums, err error) {
 	order, known := flowOrders[q.Sort]
 	if !known {
@@ -216,7 +233,7 @@ func (s *Store) FlowSums(ctx context.Context, q record.FlowSumQuery) (a record.F
 	f := s.flowRange(asked, c.Bound, &q.Filter)
 	skip, limit := int(c.Seq), s.pageLimit(q.Limit)
 	if err = f.readLosses(ctx); err == nil {
-		if order.sql != "" && f.exact {
+		if f.exact {
 			if a.Items, err = f.sums(ctx, order.sql, skip, limit+1); err == nil {
 				a.Totals, err = f.totals(ctx)
 			}
