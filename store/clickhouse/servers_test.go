@@ -38,6 +38,7 @@ func ofCluster(database string, servers ...*chtest.Server) Config {
 	cfg := DefaultConfig()
 	cfg.Addresses, cfg.Database, cfg.Cluster = nil, database, chtest.ClusterName
 	cfg.Retention, cfg.MaxPage = nil, conformance.MaxPage
+	cfg.Timeout = 5 * time.Minute // machines that test may be busy, and all servers must answer
 	for _, s := range servers {
 		cfg.Addresses = append(cfg.Addresses, s.Address())
 	}
