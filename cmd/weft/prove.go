@@ -43,7 +43,8 @@ may be a diagnosis, as d3.
 
 Incidents about packets that do not arrive (loops, black holes, wrong routes, dead links,
 losses) are rebuilt from what each switch counted of each flow, and the places that the
-verdict names are mended, another in a control, and taken out of service.
+verdict names are mended, another in a control, and taken out of service. So are deadlocks,
+of which the flows that close the cycle are removed, and imbalance, with other ECMP hashes.
 
 What an operator could do is simulated, too, and the table says what the packet gains:
 flows at a quarter of their rate, other ECMP hashes, the port to a host down, a PFC

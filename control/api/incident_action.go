@@ -127,7 +127,7 @@ func (s *Server) addOperatorActions(ctx context.Context, d *IncidentDetail) erro
 		return nil
 	}
 	if d.Handling = s.handlingOf(d.ID); d.Handling != nil {
-		d.Confidence = withProof(d.Confidence, d.Handling.Proof)
+		d.Confidence = withProof(d.Confidence, d.Cause, d.Handling.Proof)
 	}
 	list, err := s.deps.Handling.Actions(ctx, d.ID)
 	if err != nil {

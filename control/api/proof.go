@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control/handling"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -36,8 +38,8 @@ type ProofTrial struct {
 	What     string  `json:"what" doc:"What was changed"`
 	LateNs   int64   `json:"late_ns" doc:"How late the packet is"`
 	Slowdown float64 `json:"slowdown" doc:"Its time as a multiple of that in an idle fabric"`
-	// Harm is for packets that do not arrive, which are not late.
-	Harm *float64 `json:"harm,omitempty" doc:"Share of the victims' packets that do not arrive, or not by an intended route; absent where a late packet is tested"`
+	// Harm is for packets that are not late.
+	Harm *float64 `json:"harm,omitempty" doc:"Share of the victims' packets that do not arrive, not by an intended route, or beyond the even share of their port; absent where a late packet is tested"`
 	Gain float64  `json:"gain" doc:"Share of the rebuilt lateness, or harm, that is gone"`
 }
 
@@ -246,14 +248,26 @@ func (s *Server) proveVerdict(ctx context.Context, d *IncidentDetail, list []Dia
 // 90 (weft repro prove-verdicts --seed 13). The lesser is taken for both.
 const proofOdds = 31
 
+// countOdds is that of a proof by what switches counted. The verdict rests on the same counts, so
+// it confirms no more than one further source does: it halves the doubt. What they refute is
+// refuted all the same.
+const countOdds = 2
+
+// delays are the causes of late packets, whose proofs rest on when the packets were sent
+// and not on counts.
+var delays = []anomaly.Cause{anomaly.Storm, anomaly.SlowReceiver, anomaly.Incast, anomaly.Contention}
+
 // withProof returns the confidence of a verdict, given the outcome of a proof. What is
 // partly proven has another removal that does the same, or some of the effect: it
 // changes nothing.
-func withProof(confidence float64, outcome string) float64 {
+func withProof(confidence float64, cause, outcome string) float64 {
 	odds := 1.0
 	switch outcome {
 	case "proven":
-		odds = proofOdds
+		odds = countOdds
+		if slices.ContainsFunc(delays, func(c anomaly.Cause) bool { return c.String() == cause }) {
+			odds = proofOdds
+		}
 	case "refuted":
 		odds = 1 / float64(proofOdds)
 	default:

@@ -138,21 +138,25 @@ func TestProveIncident(t *testing.T) {
 
 func TestWithProof(t *testing.T) {
 	for _, tc := range []struct {
-		before  float64
-		outcome string
-		want    float64
+		before         float64
+		cause, outcome string
+		want           float64
 	}{
-		{0.5, "proven", 31.0 / 32},
-		{0.5, "refuted", 1.0 / 32},
-		{0.8, "partly proven", 0.8},
-		{0.8, "", 0.8},
-		{0.8, "not shown", 0.8},
-		{1, "refuted", 99.0 / 130},
-		{0, "proven", 31.0 / 130},
-		{0.8, "proven", 124.0 / 125},
+		{0.5, "storm", "proven", 31.0 / 32},
+		{0.5, "storm", "refuted", 1.0 / 32},
+		{0.8, "storm", "partly proven", 0.8},
+		{0.8, "storm", "", 0.8},
+		{0.8, "storm", "not shown", 0.8},
+		{1, "incast", "refuted", 99.0 / 130},
+		{0, "slow-receiver", "proven", 31.0 / 130},
+		{0.8, "contention", "proven", 124.0 / 125},
+		{0.5, "blackhole", "proven", 2.0 / 3},
+		{0.8, "deadlock", "proven", 8.0 / 9},
+		{0.5, "loop", "refuted", 1.0 / 32},
+		{0.8, "imbalance", "not shown", 0.8},
 	} {
-		if got := withProof(tc.before, tc.outcome); math.Abs(got-tc.want) > 1e-9 {
-			t.Errorf("withProof(%v, %q) = %v; want %v", tc.before, tc.outcome, got, tc.want)
+		if got := withProof(tc.before, tc.cause, tc.outcome); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("withProof(%v, %q, %q) = %v; want %v", tc.before, tc.cause, tc.outcome, got, tc.want)
 		}
 	}
 }

@@ -24,6 +24,9 @@ var deliveredVerdicts = claim.Claim{
 		by := make([]score, losts)
 		for i := range each {
 			for k := range losts {
+				if o.Quick && i > 0 && k >= ringDeadlock {
+					continue // larger runs
+				}
 				o.Report(float64(i*int(losts)+int(k))/float64(each*int(losts)), k.String())
 				s, misses, err := deliver(ctx, k, o.Seed*1000+uint64(i), o.Without(removal), o.Without(counts))
 				if err != nil {
@@ -42,9 +45,10 @@ var deliveredVerdicts = claim.Claim{
 			Pass: all.found > 0 && all.holds(),
 			Notes: []string{
 				"fat-tree with k=4, links of 1 Gb/s, flowsets of 10 ms, 128 flows of datagrams and 16 of RDMA; faults of 50 to 70 ms",
+				"deadlocks: rings of 4 to 6 switches, and wrong routes in a pod, drawn until queues wait for each other; imbalance: all switches have one hash, and RPCs of 4 to 11 % load",
 				"a right verdict is one with the injected cause at its place; runs without one are not proven and are listed",
-				"restored: at most 1.3 packets are sent for each that arrives by an intended route, and at least 0.8 of the harm is gone",
-				"truth is what was injected; a wrong verdict names another switch on the victims' paths",
+				"restored: at most 1.3 packets are sent for each that arrives by an intended route, and at least 0.8 of the harm is gone; of imbalance, 0.8 of what a random hash would not leave",
+				"truth is what was injected; a wrong verdict names another switch on the victims' paths, or two ports on the path of a flow that passes no port of the cycle",
 			},
 		}
 		res.Notes = append(res.Notes, missed...)

@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/proof"
 	"github.com/weft-telemetry/weft/scenario/served"
 	"github.com/weft-telemetry/weft/topo"
@@ -26,11 +27,17 @@ const (
 	wrongRoute
 	deadLink
 	silentLoss
+	ringDeadlock
+	routeDeadlock
+	imbalance
 	losts
 )
 
 func (k lost) String() string {
-	return [...]string{"loop", "black hole of a host", "black hole of some flows", "wrong route", "dead link", "silent loss"}[k]
+	return [...]string{
+		"loop", "black hole of a host", "black hole of some flows", "wrong route", "dead link", "silent loss",
+		"deadlock of static routes", "deadlock of wrong routes", "imbalance",
+	}[k]
 }
 
 // diverted is what was done to a fabric, and what is true of it.
@@ -38,11 +45,20 @@ type diverted struct {
 	scenario *scenario.Scenario
 	causes   []string // by which an incident is right
 	places   []proof.Place
+	spread   bool // packets arrive, and load is not spread evenly
 }
 
 // divert draws a scenario with one cause. Links are scaled to 1 Gb/s, so that a tenth of a
 // second can be simulated.
-func divert(k lost, seed uint64) (*diverted, error) {
+func divert(ctx context.Context, k lost, seed uint64) (*diverted, error) {
+	switch k {
+	case ringDeadlock:
+		return ringOfQueues(seed)
+	case routeDeadlock:
+		return queuesOfWrongRoutes(ctx, seed)
+	case imbalance:
+		return oneHash(seed)
+	}
 	rng := rand.New(rand.NewPCG(seed, 100+uint64(k)))
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
@@ -129,38 +145,32 @@ type deliveries struct {
 	topology api.Topology
 	incident *api.IncidentDetail // a right one; nil: there is none
 	flows    []api.FlowDetail
+	named    []string // all incidents
 }
 
 // watch runs a scenario under a controller.
 func watch(ctx context.Context, d *diverted) (rec deliveries, err error) {
-	run, err := live.Start(ctx, d.scenario, live.StartOptions{})
-	if err != nil {
-		return rec, err
-	}
-	defer func() { err = firstOf(err, run.Close()) }()
-	if err := run.Wait(ctx); err != nil {
-		return rec, err
-	}
-	c := run.Client()
-	if rec.topology, err = c.Topology(ctx); err != nil {
-		return rec, err
-	}
-	page, err := c.Incidents(ctx, api.IncidentsQuery{Range: api.Range{From: run.Start()}})
-	if err != nil {
-		return rec, err
-	}
-	for i := range page.Items {
-		in, err := c.Incident(ctx, page.Items[i].ID)
+	rec.topology, err = records(ctx, d.scenario, func(c *client.Client, since time.Time) error {
+		page, err := c.Incidents(ctx, api.IncidentsQuery{Range: api.Range{From: since}})
 		if err != nil {
-			return rec, err
+			return err
 		}
-		if in.MergedInto == "" && d.right(&in) {
-			rec.incident = &in
-			rec.flows, err = proof.ReadFlows(ctx, c, &in)
-			return rec, err
+		for i := range page.Items {
+			in, err := c.Incident(ctx, page.Items[i].ID)
+			if err != nil {
+				return err
+			}
+			rec.named = append(rec.named, in.Cause+" at "+in.Location)
+			if in.MergedInto == "" && rec.incident == nil && d.right(&in) {
+				rec.incident = &in
+				if rec.flows, err = proof.ReadFlows(ctx, c, &in); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	return rec, nil
+		return nil
+	})
+	return rec, err
 }
 
 // right reports whether an incident is about the injected cause, at its place.
@@ -170,12 +180,16 @@ func (d *diverted) right(in *api.IncidentDetail) bool {
 	})
 }
 
-// wrong returns a place that is not the cause, and which the victims' packets pass.
-func (d *diverted) wrong(rng *rand.Rand, rec *deliveries) (proof.Place, bool) {
+// wrong returns a verdict that is not true: two ports that are in no cycle, or a switch that
+// is not the cause and which the victims' packets pass.
+func (d *diverted) wrong(rng *rand.Rand, f *topo.Fabric, rec *deliveries) ([]proof.Place, bool) {
+	if d.causes[0] == "deadlock" {
+		return d.wrongCycle(rng, f, rec)
+	}
 	var passed []string
 	for i := range rec.flows {
 		f := &rec.flows[i]
-		if !slices.ContainsFunc(rec.incident.Victims, func(p api.Participant) bool { return p.Flow != nil && p.Flow.Flow == f.Flow.Flow }) {
+		if !d.spread && !slices.ContainsFunc(rec.incident.Victims, func(p api.Participant) bool { return p.Flow != nil && p.Flow.Flow == f.Flow.Flow }) {
 			continue
 		}
 		for _, name := range f.Path {
@@ -185,16 +199,16 @@ func (d *diverted) wrong(rng *rand.Rand, rec *deliveries) (proof.Place, bool) {
 		}
 	}
 	if len(passed) == 0 {
-		return proof.Place{}, false
+		return nil, false
 	}
 	slices.Sort(passed)
-	return proof.Place{Node: passed[rng.IntN(len(passed))]}, true
+	return []proof.Place{{Node: passed[rng.IntN(len(passed))]}}, true
 }
 
 // deliver makes one case, and proves the true verdict and a wrong one. It returns what is
 // not as it should be, too.
 func deliver(ctx context.Context, k lost, seed uint64, noRemoval, noCounts bool) (s score, misses []string, err error) {
-	d, err := divert(k, seed)
+	d, err := divert(ctx, k, seed)
 	if err != nil {
 		return s, nil, err
 	}
@@ -204,7 +218,7 @@ func deliver(ctx context.Context, k lost, seed uint64, noRemoval, noCounts bool)
 	}
 	s.cases = 1
 	if rec.incident == nil {
-		return s, []string{"no incident of this cause at its place"}, nil
+		return s, []string{fmt.Sprintf("no incident of this cause at its place, but %q", rec.named)}, nil
 	}
 	s.found = 1
 	fabric, err := served.Fabric(&rec.topology)
@@ -213,9 +227,9 @@ func deliver(ctx context.Context, k lost, seed uint64, noRemoval, noCounts bool)
 	}
 	served.Configure(fabric, d.scenario)
 	c := &proof.DeliveryCase{Fabric: fabric, Incident: rec.incident, Flows: rec.flows, Named: d.places}
-	wrong, other := d.wrong(rand.New(rand.NewPCG(seed, 9)), &rec)
+	wrong, other := d.wrong(rand.New(rand.NewPCG(seed, 9)), fabric.Topology.Fabric, &rec)
 	if noRemoval {
-		c.Named = []proof.Place{wrong}
+		c.Named = wrong
 	}
 	if noCounts {
 		c.Flows = nil
@@ -230,7 +244,7 @@ func deliver(ctx context.Context, k lost, seed uint64, noRemoval, noCounts bool)
 		return s, []string{r.Text}, nil
 	}
 	s.rebuilt = 1
-	if 1/max(1-r.Without.Harm, 1e-9) <= 1.3 && r.Without.Gain >= 0.8 {
+	if r.Without.Gain >= 0.8 && (d.spread || 1/max(1-r.Without.Harm, 1e-9) <= 1.3) {
 		s.restored = 1
 	} else {
 		misses = append(misses, "not restored: "+r.Text)
@@ -246,7 +260,7 @@ func deliver(ctx context.Context, k lost, seed uint64, noRemoval, noCounts bool)
 	if !other {
 		return s, misses, nil
 	}
-	c.Named = []proof.Place{wrong}
+	c.Named = wrong
 	if r, err = proof.ProveDelivery(ctx, c); err != nil {
 		return s, nil, err
 	}

@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/scenario/live"
 	"github.com/weft-telemetry/weft/scenario/proof"
 )
 
@@ -90,45 +91,24 @@ func inject(k kind, seed uint64) (*injected, error) {
 	return in, err
 }
 
-// records are what a controller keeps of a run.
-type records struct {
+// diagnosed is what a controller keeps of a run.
+type diagnosed struct {
 	topology  api.Topology
 	diagnoses []api.DiagnosisDetail
 }
 
 // observe runs a scenario under a controller.
-func observe(ctx context.Context, s *scenario.Scenario) (rec records, err error) {
-	run, err := live.Start(ctx, s, live.StartOptions{})
-	if err != nil {
-		return rec, err
-	}
-	defer func() { err = firstOf(err, run.Close()) }()
-	if err := run.Wait(ctx); err != nil {
-		return rec, err
-	}
-	c := run.Client()
-	if rec.topology, err = c.Topology(ctx); err != nil {
-		return rec, err
-	}
-	page, err := c.Diagnoses(ctx, api.DiagnosesQuery{Range: api.Range{From: run.Start()}})
-	if err != nil {
-		return rec, err
-	}
-	for i := range page.Items {
-		d, err := c.Diagnosis(ctx, page.Items[i].ID)
-		if err != nil {
-			return rec, err
+func observe(ctx context.Context, s *scenario.Scenario) (rec diagnosed, err error) {
+	rec.topology, err = records(ctx, s, func(c *client.Client, since time.Time) error {
+		page, err := c.Diagnoses(ctx, api.DiagnosesQuery{Range: api.Range{From: since}})
+		for i := 0; err == nil && i < len(page.Items); i++ {
+			var d api.DiagnosisDetail
+			d, err = c.Diagnosis(ctx, page.Items[i].ID)
+			rec.diagnoses = append(rec.diagnoses, d)
 		}
-		rec.diagnoses = append(rec.diagnoses, d)
-	}
-	return rec, nil
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
+		return err
+	})
+	return rec, err
 }
 
 // about returns the diagnoses whose cause is the injected one: right ones.

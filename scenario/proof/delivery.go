@@ -15,8 +15,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// DeliveryCase is a verdict about packets that do not arrive, or not by the intended route,
-// and the records that it is tested with.
+// DeliveryCase is a verdict that flow records test, and these records: about packets that do
+// not arrive, or not by the intended route, or that equal-cost ports share unevenly.
 type DeliveryCase struct {
 	// Fabric has the topology and the settings of switches. Its traffic and faults are
 	// not read.
@@ -38,18 +38,24 @@ type Place struct {
 	Port model.PortID // egress; 0: all of them
 }
 
-// deliveryCauses are those of incidents whose packets do not arrive, or not by the intended route.
-var deliveryCauses = []anomaly.Cause{anomaly.Loop, anomaly.Blackhole, anomaly.WrongRoute, anomaly.DeadLink, anomaly.Loss}
+// deliveryCauses are those that flow records test.
+var deliveryCauses = []anomaly.Cause{anomaly.Loop, anomaly.Blackhole, anomaly.WrongRoute, anomaly.DeadLink, anomaly.Loss, anomaly.Deadlock, anomaly.Imbalance}
 
-// OfDelivery reports whether the verdict of an incident is about packets that do not
-// arrive, or not by the intended route.
+// OfDelivery reports whether flow records test the verdict of an incident, and not the
+// account of a late packet.
 func OfDelivery(in *api.Incident) bool {
 	return slices.ContainsFunc(deliveryCauses, func(c anomaly.Cause) bool { return c.String() == in.Cause })
 }
 
 // PlacesOf returns what the verdict of such an incident names: a port, both ends of a dead
-// link, or switches.
+// link, the ports of a deadlock cycle in its order, or switches.
 func PlacesOf(in *api.IncidentDetail) []Place {
+	if cycle := cycleOf(in); len(cycle) > 0 {
+		return cycle
+	}
+	if in.Cause == anomaly.Imbalance.String() {
+		return switchesOf(in)
+	}
 	var list []Place
 	if o := in.Origin; o != nil {
 		list = append(list, Place{o.Node, o.Port})
@@ -91,7 +97,8 @@ type DeliveryTrial struct {
 	Name string `json:"name"`
 	What string `json:"what"` // that was changed
 	// Harm is the share of the victims' packets that do not arrive, or that pass a switch
-	// which is not on an intended path of theirs, or one twice.
+	// which is not on an intended path of theirs, or one twice; of uneven load, of packets
+	// beyond the even share of their port.
 	Harm float64 `json:"harm"`
 	Gain float64 `json:"gain"` // share of the rebuilt harm that is gone
 	// Others is the harm of the other flows.
@@ -101,15 +108,20 @@ type DeliveryTrial struct {
 
 // deliverer makes one proof.
 type deliverer struct {
-	c      *DeliveryCase
+	experiments
 	world  *deliveryWorld
 	routes *topo.Routes
-	runs   int
 }
 
 // ProveDelivery tests a verdict. An error that is a *MissingError says which records it
 // would need.
 func ProveDelivery(ctx context.Context, c *DeliveryCase) (*DeliveryResult, error) {
+	switch c.Incident.Cause {
+	case anomaly.Deadlock.String():
+		return proveStanding(ctx, c)
+	case anomaly.Imbalance.String():
+		return proveUneven(ctx, c)
+	}
 	routes, err := c.Fabric.Topology.Routes()
 	if err != nil {
 		return nil, err
@@ -118,7 +130,7 @@ func ProveDelivery(ctx context.Context, c *DeliveryCase) (*DeliveryResult, error
 	if err != nil {
 		return nil, err
 	}
-	p := &deliverer{c: c, world: w, routes: routes}
+	p := &deliverer{experiments: experiments{c: c}, world: w, routes: routes}
 	r := &DeliveryResult{Recorded: w.harm(w.recorded(), true), Notes: p.notes()}
 	for i := range w.flows {
 		if w.flows[i].victim {
@@ -153,7 +165,7 @@ func ProveDelivery(ctx context.Context, c *DeliveryCase) (*DeliveryResult, error
 	if r.Remedies, err = p.remedies(try); err != nil {
 		return nil, err
 	}
-	r.judge()
+	r.judge(fmt.Sprintf("the packets of %s do not arrive as they should", plural.Count(r.Victims, "flow")))
 	r.Runs = p.runs
 	return r, nil
 }
@@ -230,6 +242,9 @@ func linksOf(f *topo.Fabric, places []Place) (ports []model.Port, whole []model.
 
 func describePlaces(f *topo.Fabric, places []Place) string {
 	var names []string
+	if len(places) > maxNamed {
+		return plural.Count(len(places), "switch")
+	}
 	for _, x := range places {
 		name := x.Node
 		if id, ok := f.ByName(x.Node); ok && x.Port != 0 {
@@ -241,12 +256,12 @@ func describePlaces(f *topo.Fabric, places []Place) string {
 }
 
 // judge compares the trials.
-func (r *DeliveryResult) judge() {
+func (r *DeliveryResult) judge(harmed string) {
 	percent := func(t *DeliveryTrial) string { return fmt.Sprintf("%.3g %%", 100*t.Harm) }
 	if r.Error > tolerance || r.Rebuilt.Harm == 0 {
 		r.Verdict = NotShown
-		r.Text = fmt.Sprintf("%s of the victims' packets do not arrive as they should in the rebuilt run, recorded are %.3g %%, and counts deviate by %.0f %%: nothing is proven",
-			percent(&r.Rebuilt), 100*r.Recorded, 100*r.Error)
+		r.Text = fmt.Sprintf("%s of %s in the rebuilt run, recorded are %.3g %%, a deviation of %.0f %%: nothing is proven",
+			percent(&r.Rebuilt), harmed, 100*r.Recorded, 100*r.Error)
 		return
 	}
 	switch {
@@ -257,8 +272,7 @@ func (r *DeliveryResult) judge() {
 	default:
 		r.Verdict = Refuted
 	}
-	r.Text = fmt.Sprintf("of the packets of %s %s do not arrive as they should, and %s %s",
-		plural.Count(r.Victims, "flow"), percent(&r.Rebuilt), percent(&r.Without), r.Without.What)
+	r.Text = fmt.Sprintf("%s of %s, and %s %s", percent(&r.Rebuilt), harmed, percent(&r.Without), r.Without.What)
 	if r.Control != nil {
 		r.Text += fmt.Sprintf("; %s %s", percent(r.Control), r.Control.What)
 		if r.Verdict == Proven && r.Control.Gain >= enough {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -11,6 +12,9 @@ import (
 const (
 	maxVictims = 32 // flows of an incident that are read
 	maxOthers  = 32 // that pass its place
+	// Of uneven load there are no victims, and few flows are uneven under any hash.
+	maxUnevenAt = 128 // flows at each switch
+	maxUneven   = 512
 	// maxBefore bounds the time before an incident that shows what flows usually do.
 	maxBefore = 10 * time.Second
 	minBefore = 100 * time.Millisecond
@@ -43,13 +47,18 @@ func ReadFlows(ctx context.Context, records api.FlowRecords, in *api.IncidentDet
 			}
 		}
 	}
+	each, most := maxOthers, maxVictims+maxOthers
+	if in.Cause == anomaly.Imbalance.String() {
+		each, most = maxUnevenAt, maxUneven
+		r.From = in.Begin
+	}
 	for _, place := range PlacesOf(in) {
-		page, err := records.Flows(ctx, api.FlowsQuery{Range: r, Paging: api.Paging{Limit: maxOthers}, Node: place.Node})
+		page, err := records.Flows(ctx, api.FlowsQuery{Range: r, Paging: api.Paging{Limit: each}, Node: place.Node})
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
-			if len(seen) >= maxVictims+maxOthers {
+			if len(seen) >= most {
 				break
 			}
 			if err := read(page.Items[i].Flow); err != nil {

@@ -44,15 +44,15 @@ const (
 	settle = 5 * time.Millisecond
 )
 
-// share is the part of the window that is rebuilt.
-func (w *deliveryWorld) share() float64 {
+// share is the part of the window that is rebuilt: packets that switches count are bounded by most.
+func (w *deliveryWorld) share(most float64) float64 {
 	sum := 0.0
 	for i := range w.flows {
 		for _, n := range w.flows[i].counts {
 			sum += n
 		}
 	}
-	return min(1, maxPasses/max(sum, 1))
+	return min(1, most/max(sum, 1))
 }
 
 // run simulates a setup.
@@ -61,28 +61,12 @@ func (p *deliverer) run(ctx context.Context, x deliverySetup) (*deliveryOutcome,
 	if err != nil {
 		return nil, err
 	}
-	s, err := scenario.Parse(x.name+".yaml", []byte(text))
+	all, err := p.count(ctx, x.name, text)
 	if err != nil {
-		return nil, fmt.Errorf("the rebuilt scenario: %w", err)
-	}
-	// Its switches count what the recorded ones did.
-	var all []*passCounter
-	s.Telemetry = append(s.Telemetry, scenario.Program{
-		Kind: "counts", Keyed: true,
-		New: func(dev inswitch.Device, _ scenario.ProgramInputs) (inswitch.Program, error) {
-			c := &passCounter{id: dev.ID, packets: map[model.FlowKey]float64{}}
-			all = append(all, c)
-			return c, nil
-		},
-	})
-	if _, err := scenario.Run(ctx, s, scenario.Options{Cores: p.c.Cores}, nil); err != nil {
 		return nil, err
 	}
-	if p.runs++; p.c.Progress != nil {
-		p.c.Progress(p.runs)
-	}
 	o := &deliveryOutcome{counts: make([]passes, len(p.world.flows)), text: text}
-	part := p.world.share()
+	part := p.world.share(maxPasses)
 	for i := range p.world.flows {
 		f := &p.world.flows[i]
 		o.counts[i] = passes{}
@@ -96,6 +80,35 @@ func (p *deliverer) run(ctx context.Context, x deliverySetup) (*deliveryOutcome,
 		}
 	}
 	return o, nil
+}
+
+// experiments are the simulations of a case.
+type experiments struct {
+	c    *DeliveryCase
+	runs int
+}
+
+// count simulates a scenario, whose switches count what the recorded ones did.
+func (e *experiments) count(ctx context.Context, name, text string) (all []*passCounter, err error) {
+	s, err := scenario.Parse(name+".yaml", []byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("the rebuilt scenario: %w", err)
+	}
+	s.Telemetry = append(s.Telemetry, scenario.Program{
+		Kind: "counts", Keyed: true,
+		New: func(dev inswitch.Device, _ scenario.ProgramInputs) (inswitch.Program, error) {
+			c := &passCounter{id: dev.ID, packets: map[model.FlowKey]float64{}}
+			all = append(all, c)
+			return c, nil
+		},
+	})
+	if _, err := scenario.Run(ctx, s, scenario.Options{Cores: e.c.Cores}, nil); err != nil {
+		return nil, err
+	}
+	if e.runs++; e.c.Progress != nil {
+		e.c.Progress(e.runs)
+	}
+	return all, nil
 }
 
 // passCounter counts the packets of each flow at a switch.
@@ -154,7 +167,7 @@ func (w *deliveryWorld) payload() float64 {
 // scenarioText writes a setup as a scenario file.
 func (p *deliverer) scenarioText(x *deliverySetup) (string, error) {
 	w := p.world
-	part := w.share()
+	part := w.share(maxPasses)
 	length := time.Duration(float64(w.window) * part)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Rebuilt from the flow records of an incident. Run it with weft run.\nname: %s\nabout: >\n  %s\nseed: 1\nduration: %v\n",

@@ -3039,7 +3039,7 @@ export interface components {
             gain: number;
             /**
              * Format: double
-             * @description Share of the victims' packets that do not arrive, or not by an intended route; absent where a late packet is tested
+             * @description Share of the victims' packets that do not arrive, not by an intended route, or beyond the even share of their port; absent where a late packet is tested
              */
             harm?: number;
             /**
