@@ -2,9 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/weft-telemetry/weft/sim/engine"
 )
@@ -117,118 +114,5 @@ func (n *Network) deliverCrossings() {
 	for _, w := range s.workers {
 		w.takeCrossings(s.parity)
 		w.firstCrossing = engine.Forever
-	}
-}
-
-// crew runs windows on several cores: the caller is the first worker, and each
-// other has a goroutine.
-type crew struct {
-	workers []*worker
-	helpers []*helper
-	end     engine.Time // of the window
-	ended   bool
-	wait    sync.WaitGroup
-
-	_      [64]byte
-	turn   atomic.Uint32 // counts windows
-	_      [64]byte
-	busy   atomic.Int32 // helpers that have not reached the end of the window
-	_      [64]byte
-	parked atomic.Bool // the caller waits for done
-	done   chan struct{}
-}
-
-// helper is the goroutine of a worker.
-type helper struct {
-	w      *worker
-	parked atomic.Bool // it waits for wake
-	wake   chan struct{}
-}
-
-func newCrew(workers []*worker) *crew {
-	c := &crew{workers: workers, done: make(chan struct{}, 1)}
-	for _, w := range workers[1:] {
-		h := &helper{w: w, wake: make(chan struct{}, 1)}
-		c.helpers = append(c.helpers, h)
-		c.wait.Go(func() { c.help(h) })
-	}
-	return c
-}
-
-// run runs a window up to, not including, end.
-func (c *crew) run(end engine.Time) {
-	c.end = end
-	c.startTurn()
-	c.workers[0].run(end)
-	await(&c.parked, c.done, func() bool { return c.busy.Load() == 0 })
-}
-
-func (c *crew) startTurn() {
-	c.busy.Store(int32(len(c.helpers)))
-	c.turn.Add(1)
-	for _, h := range c.helpers {
-		unpark(&h.parked, h.wake)
-	}
-}
-
-func (c *crew) help(h *helper) {
-	for turn := uint32(0); ; turn++ {
-		await(&h.parked, h.wake, func() bool { return c.turn.Load() != turn })
-		if c.ended {
-			return
-		}
-		h.w.run(c.end)
-		if c.busy.Add(-1) == 0 {
-			unpark(&c.parked, c.done)
-		}
-	}
-}
-
-// dismissCrew ends the goroutines.
-func (s *schedule) dismissCrew() {
-	if c := s.crew; c != nil {
-		s.crew = nil
-		c.ended = true
-		c.startTurn()
-		c.wait.Wait()
-	}
-}
-
-// How long a goroutine waits for others before it sleeps: a few microseconds
-// with the core to itself, then about ten in which others may use it. Sleeping
-// and waking take as long, which is little where windows are long enough to
-// differ by more.
-const (
-	spins  = 3000
-	yields = 50
-)
-
-// await waits until ready, asleep if it takes long. Who makes it ready calls
-// unpark.
-func await(parked *atomic.Bool, wake chan struct{}, ready func() bool) {
-	for !ready() {
-		for range spins {
-			if ready() {
-				return
-			}
-		}
-		for range yields {
-			if ready() {
-				return
-			}
-			runtime.Gosched()
-		}
-		parked.Store(true)
-		if ready() && parked.CompareAndSwap(true, false) {
-			return // no one has seen it asleep
-		}
-		<-wake // it may come late, and be for the window before
-	}
-}
-
-// unpark wakes a goroutine that sleeps in await.
-func unpark(parked *atomic.Bool, wake chan struct{}) {
-	if parked.Load() && parked.CompareAndSwap(true, false) {
-		wake <- struct{}{}
 	}
 }
