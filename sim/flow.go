@@ -45,7 +45,7 @@ type flow struct {
 	maxRate       model.Rate  // upper bound of rate
 	progress      engine.Time // when something was last acknowledged
 	timerAt       engine.Time // when a timer is due, 0 if none
-	rtt           engine.Time // newest sample
+	gap           engine.Time // between packets of gapSize at the present rate
 	lastSize      int32       // of the packet that nextSend was computed from
 	ipid          uint16
 	timerGen      uint16
@@ -54,6 +54,7 @@ type flow struct {
 	started       engine.Time
 	nicState      nicState
 	done          bool
+	gapSize       int32 // 0: gap is of an earlier rate
 
 	// What the receiver writes, one line.
 	expected  int64
@@ -284,7 +285,7 @@ func (f *flow) maySend() bool {
 	}
 	if f.net.cfg.VarWindow {
 		if f.control != nil {
-			f.rate = f.control.OnTimer(f.src.w.now)
+			f.setRate(f.control.OnTimer(f.src.w.now))
 		}
 		if f.rate < f.port.rate {
 			hi, lo := bits.Mul64(uint64(w), uint64(f.rate))
@@ -332,7 +333,7 @@ func (f *flow) makePacket() *Packet {
 		w.Sent(f.src.Clock(), &f.key, f.sent)
 	}
 	if f.control != nil {
-		f.rate = f.control.OnSent(w.now, model.Bytes(p.Size))
+		f.setRate(f.control.OnSent(w.now, model.Bytes(p.Size)))
 	}
 	f.pace(p)
 	if f.spec.Transport == traffic.UDP {
@@ -354,7 +355,17 @@ func (f *flow) pace(p *Packet) {
 	}
 	f.nextSend, f.lastSize = f.src.w.now, p.Size
 	if rate < f.port.rate || f.net.traits.PaceAtLineRate && f.control != nil {
-		f.nextSend += f.net.transmit(p.Size, rate)
+		if p.Size != f.gapSize { // a division takes as long as half a hop
+			f.gap, f.gapSize = f.net.transmit(p.Size, rate), p.Size
+		}
+		f.nextSend += f.gap
+	}
+}
+
+// setRate sets the rate that congestion control says.
+func (f *flow) setRate(rate model.Rate) {
+	if rate != f.rate {
+		f.rate, f.gapSize = rate, 0
 	}
 }
 

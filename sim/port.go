@@ -113,7 +113,10 @@ func (p *Port) serialize(size int32) engine.Time {
 	return p.serializeOdd(size)
 }
 
-// serializeOdd is a separate function so that serialize can be inlined.
+// serializeOdd is a separate function so that serialize can be inlined; a profile would
+// inline it in turn.
+//
+//go:noinline
 func (p *Port) serializeOdd(size int32) engine.Time {
 	if p.txTimes != nil {
 		return p.serializeNS3(size)

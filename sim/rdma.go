@@ -104,7 +104,6 @@ func (f *flow) receiveRDMAAck(p *Packet) {
 		return
 	}
 	if p.Kind != KindCNP {
-		f.rtt = now - p.Sent
 		before := f.acked
 		if f.repeats != nil {
 			f.acknowledged(p)
@@ -148,7 +147,7 @@ func (f *flow) updateRate(p *Packet) {
 		a.INT = &p.Extra.INT
 	}
 	old := f.rate
-	f.rate = f.control.OnAck(&a)
+	f.setRate(f.control.OnAck(&a))
 	if !n.traits.Repace || f.rate == old {
 		return
 	}
