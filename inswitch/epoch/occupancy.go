@@ -88,10 +88,19 @@ func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
 	}
 }
 
-// record adds the backlog of a pair to its history.
+// record adds the backlog of a pair to its history. Most have none: it is inlined.
 func (o *occupancy) record(p *pairBacklog, now model.Time) {
+	if p.history != nil || p.bytes > 2*o.deviation {
+		o.recordHigh(p, now)
+	}
+}
+
+// recordHigh is record for a pair that has a history, or is due one.
+//
+//go:noinline
+func (o *occupancy) recordHigh(p *pairBacklog, now model.Time) {
 	if p.history == nil {
-		if p.bytes <= 2*o.deviation || o.histories == MaxBacklogHistories {
+		if o.histories == MaxBacklogHistories {
 			return
 		}
 		o.histories++

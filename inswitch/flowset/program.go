@@ -116,9 +116,11 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		p.onTimer(ev.Now, act)
 		return
 	}
-	if arrived := ev.Now.Add(-ev.Latency); p.outgoing.on && arrived < p.now.start {
-		p.countLate(ev, arrived)
-		return
+	if p.outgoing.on {
+		if arrived := ev.Now.Add(-ev.Latency); arrived < p.now.start {
+			p.countLate(ev, arrived)
+			return
+		}
 	}
 	p.count(ev)
 }
