@@ -21,17 +21,21 @@ type otherCause struct {
 type requestTruth struct {
 	injected []float64 // by cause of the trace: ns
 	others   map[otherCause]float64
-	cycles   float64                     // ns of deadlock cycles, in either
+	cycles   float64                     // ns of deadlock cycles, in either, by what closed them
 	deadlock *lateness.Deadlock          // that held the packet longest
 	flows    map[model.Port]map[int]bool // that contended, by port
 }
 
-// truthOf returns the truth about a request with an exact account.
-func (r *run) truthOf(a *lateness.Account) requestTruth {
-	t := requestTruth{
+func (r *run) newTruth() requestTruth {
+	return requestTruth{
 		injected: make([]float64, len(r.trace.causes)), others: map[otherCause]float64{},
 		flows: map[model.Port]map[int]bool{},
 	}
+}
+
+// truthOf returns the truth about a request with an exact account.
+func (r *run) truthOf(a *lateness.Account) requestTruth {
+	t := r.newTruth()
 	for i := range a.Terms {
 		switch term := &a.Terms[i]; term.Kind {
 		case lateness.DeadlockCycle:
@@ -39,23 +43,42 @@ func (r *run) truthOf(a *lateness.Account) requestTruth {
 			if t.deadlock == nil { // terms come longest first
 				t.deadlock = term.Deadlock
 			}
-			for j := range term.Deadlock.Origins {
-				r.addContenders(&t, &term.Deadlock.Origins[j])
-			}
-			trigger := &term.Deadlock.Trigger
-			t.add(r.injectedTrigger(term.Deadlock), otherCause{trigger.Place.Port, trigger.Kind}, nanoseconds(term.Time))
-		case lateness.Contention:
+			r.addClosing(&t, term)
+		default:
 			r.addContenders(&t, term)
-			for _, p := range term.Parties {
-				t.add(r.injectedContention(term.Place.Port, r.flowNumber(p.Flow)), otherCause{term.Place.Port, term.Kind}, nanoseconds(p.Time))
-			}
-		case lateness.HostInjection:
-			t.add(r.injectedPauses(term.Place.Port), otherCause{term.Place.Port, term.Kind}, nanoseconds(term.Time))
-		case lateness.Unexplained:
-			t.add(-1, otherCause{model.Port{}, term.Kind}, nanoseconds(term.Time))
+			r.addCauses(&t, term, 1)
 		}
 	}
 	return t
+}
+
+// addClosing adds the time of a deadlock cycle to what its pauses went back to when it
+// closed, by their parts in it.
+func (r *run) addClosing(t *requestTruth, cycle *lateness.Term) {
+	all := 0.0
+	for i := range cycle.Deadlock.Closing {
+		all += nanoseconds(cycle.Deadlock.Closing[i].Time)
+	}
+	for i := range cycle.Deadlock.Closing {
+		o := &cycle.Deadlock.Closing[i]
+		r.addContenders(t, o)
+		r.addCauses(t, o, nanoseconds(cycle.Time)/all)
+	}
+}
+
+// addCauses adds the time of a term to its causes, as many times as said.
+func (r *run) addCauses(t *requestTruth, term *lateness.Term, times float64) {
+	place := term.Place.Port
+	switch term.Kind {
+	case lateness.Contention:
+		for _, p := range term.Parties {
+			t.add(r.injectedContention(place, r.flowNumber(p.Flow)), otherCause{place, term.Kind}, times*nanoseconds(p.Time))
+		}
+	case lateness.HostInjection:
+		t.add(r.injectedPauses(place), otherCause{place, term.Kind}, times*nanoseconds(term.Time))
+	case lateness.Unexplained:
+		t.add(-1, otherCause{model.Port{}, term.Kind}, times*nanoseconds(term.Time))
+	}
 }
 
 func (t *requestTruth) add(injected int, other otherCause, ns float64) {
@@ -118,24 +141,6 @@ func (r *run) injectedPauses(at model.Port) int {
 	})
 }
 
-// injectedTrigger returns the injected cause that triggered a deadlock, or -1.
-func (r *run) injectedTrigger(d *lateness.Deadlock) int {
-	at := d.Trigger.Place.Port
-	if d.Trigger.Kind == lateness.HostInjection {
-		return r.injectedPauses(at)
-	}
-	for i := range d.Origins {
-		if o := &d.Origins[i]; o.Kind == lateness.Contention && o.Place.Port == at {
-			for _, p := range o.Parties {
-				if i := r.injectedContention(at, r.flowNumber(p.Flow)); i >= 0 {
-					return i
-				}
-			}
-		}
-	}
-	return r.injectedContention(at, -1)
-}
-
 func cyclePorts(d *lateness.Deadlock) (ports []model.Port) {
 	for _, q := range d.Cycle {
 		ports = append(ports, q.Port)
@@ -156,7 +161,7 @@ func (r *run) isRight(t *requestTruth, late float64, v *diagnose.Verdict) bool {
 	case cycle && t.cycles == 0, !cycle && 2*t.cycles >= late:
 		return false
 	}
-	if len(v.DeadlockCycle) > 0 && !isDeadlock(v, t.deadlock) {
+	if len(v.DeadlockCycle) > 0 && !r.isDeadlock(v, t.deadlock) {
 		return false
 	}
 	injected, other := t.main()
@@ -176,14 +181,32 @@ func (r *run) isRight(t *requestTruth, late float64, v *diagnose.Verdict) bool {
 	return atPlace && r.culpritsContended(v, t, c)
 }
 
-// isDeadlock reports whether a verdict names a deadlock: its cycle, and whether its
-// trigger was in it.
-func isDeadlock(v *diagnose.Verdict, exact *lateness.Deadlock) bool {
+// isDeadlock reports whether a verdict names a deadlock: its cycle, and whether what
+// closed it most was contention in it.
+func (r *run) isDeadlock(v *diagnose.Verdict, exact *lateness.Deadlock) bool {
 	want := anomaly.DeadlockOutOfLoop
-	if exact.Trigger.InCycle && exact.Trigger.Kind == lateness.Contention {
+	if r.closedFromWithin(exact) {
 		want = anomaly.DeadlockInLoop
 	}
 	return v.Anomaly == want && samePorts(v.DeadlockCycle, cyclePorts(exact))
+}
+
+// closedFromWithin reports whether most of the largest cause that the pauses of a cycle
+// went back to when it closed is contention in queues of the cycle.
+func (r *run) closedFromWithin(d *lateness.Deadlock) bool {
+	all, within := r.newTruth(), r.newTruth()
+	for i := range d.Closing {
+		o := &d.Closing[i]
+		r.addCauses(&all, o, 1)
+		if o.Kind == lateness.Contention && slices.Contains(d.Cycle, o.Place) {
+			r.addCauses(&within, o, 1)
+		}
+	}
+	injected, other := all.main()
+	if injected < 0 {
+		return 2*within.others[other] > all.others[other]
+	}
+	return 2*within.injected[injected] > all.injected[injected]
 }
 
 // culpritsContended reports whether half of the weight of a verdict's culprits, of

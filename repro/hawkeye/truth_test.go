@@ -30,7 +30,7 @@ func TestOneAnswer(t *testing.T) {
 			x.Parties = append(x.Parties, lateness.Party{Flow: key(f), Time: x.Time / engine.Time(len(flows))})
 		}
 		if k == lateness.DeadlockCycle {
-			x.Deadlock = &lateness.Deadlock{Trigger: lateness.Trigger{Place: lateness.Queue{Port: at(4)}, Kind: lateness.HostInjection}}
+			x.Deadlock = &lateness.Deadlock{Closing: []lateness.Term{{Place: lateness.Queue{Port: at(4)}, Kind: lateness.HostInjection, Time: x.Time}}}
 			for _, p := range loop {
 				x.Deadlock.Cycle = append(x.Deadlock.Cycle, lateness.Queue{Port: p})
 			}
@@ -55,15 +55,17 @@ func TestOneAnswer(t *testing.T) {
 	// A deadlock that flows triggered which were not injected, in a queue of its cycle.
 	byOthers := []lateness.Term{term(lateness.DeadlockCycle, at(5), 60), term(lateness.HostInjection, at(4), 30)}
 	byOthers[0].Deadlock = &lateness.Deadlock{
-		Cycle:   byOthers[0].Deadlock.Cycle,
-		Trigger: lateness.Trigger{Place: lateness.Queue{Port: loop[0]}, Kind: lateness.Contention, InCycle: true},
-		Origins: []lateness.Term{term(lateness.Contention, loop[0], 60, 12)},
+		Cycle: byOthers[0].Deadlock.Cycle,
+		// The incast may have begun first, and has the least part in it.
+		Closing: []lateness.Term{term(lateness.Contention, loop[0], 60, 12), term(lateness.Contention, at(1), 3, 11)},
 	}
 	inLoop := func(place model.Port, flows ...uint16) diagnose.Verdict {
 		v := contend(place, flows...)
 		v.Anomaly, v.DeadlockCycle = anomaly.DeadlockInLoop, loop
 		return v
 	}
+	outside := contend(at(1), 11)
+	outside.Anomaly, outside.DeadlockCycle = anomaly.DeadlockOutOfLoop, loop
 	for name, tc := range map[string]struct {
 		terms []lateness.Term
 		v     diagnose.Verdict
@@ -86,6 +88,7 @@ func TestOneAnswer(t *testing.T) {
 		"a trigger that was not injected":     {byOthers, inLoop(loop[0], 12), true},
 		"its place with other flows":          {byOthers, inLoop(loop[0], 10), false},
 		"what was injected instead":           {byOthers, paused(anomaly.DeadlockOutOfLoop, at(4), loop...), false},
+		"what has the least part in it":       {byOthers, outside, false},
 	} {
 		a := &lateness.Account{Terms: tc.terms}
 		for i := range tc.terms {

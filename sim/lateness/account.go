@@ -74,16 +74,8 @@ type Deadlock struct {
 	Cycle      []Queue     // each paused because of the next, the last because of the first
 	Begin, End engine.Time // when all of them were paused at once; End is the time of the account if they are still
 	Persistent bool        // they are
-	Trigger    Trigger
-	Origins    []Term // what the pauses of the cycle go back to, by their part in it
-}
-
-// Trigger is the earliest that the pauses of a cycle go back to.
-type Trigger struct {
-	Place   Queue
-	Kind    Kind
-	At      engine.Time
-	InCycle bool // Place is a queue of the cycle
+	Origins    []Term      // what the pauses of the cycle go back to, by their part in it
+	Closing    []Term      // what those go back to at Begin, when the last of them began and closed it: a microsecond of each
 }
 
 // Account is the account of a late packet, or of one and its acknowledgement.
@@ -212,7 +204,10 @@ func (a *Account) String() string {
 			}
 		}
 		if d := t.Deadlock; d != nil {
-			fmt.Fprintf(&b, ", cycle %v persistent %v trigger %+v", d.Cycle, d.Persistent, d.Trigger)
+			fmt.Fprintf(&b, ", cycle %v persistent %v", d.Cycle, d.Persistent)
+			for j := range d.Closing {
+				fmt.Fprintf(&b, ", closed by %v at %v: %v", d.Closing[j].Kind, d.Closing[j].Place, d.Closing[j].Time)
+			}
 		}
 		b.WriteByte('\n')
 	}

@@ -12,7 +12,6 @@ import (
 type contention struct {
 	parties map[int32]uint64
 	changes []change
-	at      engine.Time // the earliest
 }
 
 type change struct {
@@ -36,7 +35,6 @@ func (c *contention) add(k *cause, amount uint64) {
 	if amount == 0 {
 		return
 	}
-	c.at = min(c.at, k.at)
 	q, from, to := k.queue, k.backlog.from, k.backlog.to
 	if k.backlog.unpaused <= 0 {
 		from = k.first

@@ -48,7 +48,6 @@ type node struct {
 	// Roots, in units.
 	host, unexplained uint64
 	contention        contention
-	hostAt            engine.Time // the earliest
 }
 
 // owed is what is owed to one pause.
@@ -119,8 +118,7 @@ func (l *ledger) root(q *queue) *node {
 }
 
 func (l *ledger) newNode(parent *node, q *queue, c *cycle) *node {
-	n := &node{queue: q, parent: parent, cycle: c, children: map[*queue]*node{}, paused: map[int]*owed{}, hostAt: engine.Forever}
-	n.contention.at = engine.Forever
+	n := &node{queue: q, parent: parent, cycle: c, children: map[*queue]*node{}, paused: map[int]*owed{}}
 	q.extend(l.generation)
 	l.nodes = append(l.nodes, n)
 	return n
@@ -215,8 +213,6 @@ func (l *ledger) owe(n, parent *node, from *pauseID, amount uint64, low, high, b
 	}
 	if q.port.port.Peer().Host() != nil {
 		n.host += amount
-		k := q.pauses.at(q.pauses.find(low))
-		n.hostAt = min(n.hostAt, k.begin+low-k.before)
 		return
 	}
 	given := uint64(0)

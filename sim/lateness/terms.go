@@ -112,25 +112,23 @@ func (l *ledger) deadlock(c *cycle) *Deadlock {
 		d.Cycle = append(d.Cycle, queueName(q))
 	}
 	d.Begin, d.End, d.Persistent = c.common(l.now)
-	d.Trigger.At = engine.Forever
-	for _, n := range l.nodes {
-		if n.cycle != c {
-			continue
-		}
-		d.trigger(n, Contention, n.contention.at)
-		d.trigger(n, HostInjection, n.hostAt)
-		if n.unexplained > 0 {
-			d.trigger(n, Unexplained, l.horizon)
-		}
-	}
 	sortTerms(d.Origins)
-	d.Trigger.InCycle = slices.Contains(d.Cycle, d.Trigger.Place)
+	d.Closing = l.oracle.closing(c.queues, d.Begin)
 	c.deadlock = d
 	return d
 }
 
-func (d *Deadlock) trigger(n *node, k Kind, at engine.Time) {
-	if at < d.Trigger.At {
-		d.Trigger = Trigger{Place: queueName(n.queue), Kind: k, At: at}
+// closing returns what the pauses of a cycle's queues go back to from the instant on at
+// which the last of them began. Each counts the same. Before it the cycle was open: no
+// chain is a loop.
+func (o *Oracle) closing(queues []*queue, at engine.Time) []Term {
+	const each = engine.Microsecond
+	l := newLedger(o, at+1, each*engine.Time(len(queues)))
+	for _, q := range queues {
+		l.oweTo(l.root(q), nil, nil, q.pauses.last(at), l.units(each), at, at+1, engine.Forever)
 	}
+	l.settle()
+	all := l.rootTerms(&rounder{shift: l.shift}, nil)
+	sortTerms(all)
+	return all
 }
