@@ -138,9 +138,10 @@ func (c *Correlator) findIncident(e *Evidence) (match *Incident) {
 	if match != nil {
 		return match
 	}
-	// Some sources report late: a switch CPU takes 80 ms to read its telemetry.
+	// Some sources report late: a switch CPU takes 80 ms to read its telemetry, and few
+	// losses of many packets take a second to show.
 	for _, in := range slices.Backward(c.remembered) {
-		if e.From <= in.Last && c.isAbout(in, e) {
+		if (e.From <= in.Last || in.continuesIn(e)) && c.isAbout(in, e) {
 			c.markChanged(in)
 			return in
 		}

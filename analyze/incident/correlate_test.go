@@ -548,6 +548,39 @@ func TestLateAccountProlongsNothing(t *testing.T) {
 	}
 }
 
+// TestLateLossesContinue: few losses of many packets take a second to show. Had they been known
+// when they happened, they would have been of the incident that was open then, which is closed
+// now. What began after its quiet period, or elsewhere, is another fault.
+func TestLateLossesContinue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from model.Time
+		at   model.Port
+		same bool
+	}{
+		"before its end":         {20 * ms, at(1, 3), true},
+		"in its quiet period":    {100 * ms, at(1, 3), true},
+		"after its quiet period": {300 * ms, at(1, 3), false},
+		"elsewhere":              {100 * ms, at(7, 3), false},
+	} {
+		c := newCorrelator(t)
+		loss := Evidence{
+			At: 30 * ms, From: 10 * ms, Until: 20 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true, Location: at(1, 3),
+			Flows: []model.FlowKey{flow(1)}, LostPackets: 5, SentPackets: 100,
+		}
+		in := c.AddEvidence(loss)
+		c.CloseQuiet(model.Time(time.Second))
+		loss.From, loss.Location, loss.At, loss.Until = tc.from, tc.at, 1200*ms, tc.from.Add(10*time.Millisecond)
+		if tc.at != in.Location {
+			loss.Flows = []model.FlowKey{flow(2)}
+		}
+		if late := c.AddEvidence(loss); (late == in) != tc.same {
+			t.Errorf("losses %s are of incident %d; want those of the closed one: %v", name, late.ID, tc.same)
+		} else if tc.same && (!in.Closed || in.Last != max(30*ms, loss.Until)) {
+			t.Errorf("losses %s: closed %v, until %v; want closed, until %v", name, in.Closed, in.Last, max(30*ms, loss.Until))
+		}
+	}
+}
+
 // TestLossOnAnotherLink: a black hole drops what reaches its switch, and a loop's packets fill
 // the buffers of its nodes. A link elsewhere that loses packets is a fault of its own, even
 // if they have the same destination.
