@@ -9,7 +9,6 @@ import (
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/store/clickhouse/chtest"
 	"github.com/weft-telemetry/weft/stream"
 )
 
@@ -55,14 +54,7 @@ func (f *awayForwarder) flush() {
 func TestAway(t *testing.T) {
 	race.LeaveToPlainRun(t) // the processes are what works
 	want := shipped.alone(t)
-	server, err := chtest.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.Kill() }()
+	server := startServer(t)
 	for _, tc := range []struct {
 		name   string
 		store  bool

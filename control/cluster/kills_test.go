@@ -46,6 +46,19 @@ type testCluster struct {
 	storeAway     bool
 }
 
+func startServer(t *testing.T) *chtest.Server {
+	t.Helper()
+	server, err := chtest.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Kill() })
+	return server
+}
+
 func startCluster(t *testing.T, server *chtest.Server, database string, brokers int, lease time.Duration) *testCluster {
 	c := &testCluster{t: t, server: server, spec: memberSpec{
 		Store: fmt.Sprintf("clickhouse://%s/%s", server.Address(), database), Lease: lease, Commit: 10 * time.Millisecond, Replicas: brokers,
@@ -171,14 +184,7 @@ func (c *testCluster) killStore() time.Duration {
 func TestKills(t *testing.T) {
 	race.LeaveToPlainRun(t) // TestProcessesFindTheSame kills with the race detector
 	want := shipped.alone(t)
-	server, err := chtest.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.Kill() }()
+	server := startServer(t)
 	for i, tc := range []struct {
 		name    string
 		brokers int

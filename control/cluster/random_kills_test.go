@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/internal/race"
-	"github.com/weft-telemetry/weft/store/clickhouse/chtest"
 )
 
 var killSeed = flag.Uint64("kill-seed", 25, "what TestKillsAtRandom kills, and when")
@@ -21,14 +20,7 @@ const randomPause = 2 * takeoverLease
 func TestKillsAtRandom(t *testing.T) {
 	race.LeaveToPlainRun(t) // the processes are what works
 	want := shipped.alone(t)
-	server, err := chtest.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { server.Kill() }()
+	server := startServer(t)
 	c := startCluster(t, server, "random", 3, takeoverLease)
 	random := rand.New(rand.NewPCG(*killSeed, 6))
 	killed := map[string]int{}
